@@ -1,8 +1,4 @@
-"""AUROC: how well a score ranks right answers above wrong ones. numpy alone.
-
-It is here because weights are chosen by it; what else is measured, and every interval, is in
-`analysis`.
-"""
+"""AUROC. Fits are chosen by it; other metrics and confidence intervals are in `analysis`."""
 
 from typing import Annotated, Any
 
@@ -18,9 +14,9 @@ Column = Annotated[ArrayLike, Any]  # validated by `pair`
 
 @checked
 def auroc(scores: Column, right: Column) -> float | None:
-    """Return the chance that a right answer outscores a wrong one, ties counted half.
+    """Return the probability that a right answer outscores a wrong one; ties count half.
 
-    None if there are no right answers, or no wrong ones. A score of None ranks below every number.
+    None unless there are both right and wrong answers. A score of None ranks last.
     """
     values, labels = pair(scores, right)
     num_right = int(labels.sum())
@@ -32,25 +28,25 @@ def auroc(scores: Column, right: Column) -> float | None:
 
 
 def expected_auroc(scores: ArrayLike, chances: ArrayLike) -> float:
-    """Return the AUROC that scores have, ties counted half, where answers are right by chance.
+    """Return the expected AUROC of scores if answer i is right with probability `chances[i]`.
 
-    That is the mean over all pairs of two answers, weighted by the chance that one of them is right
-    and the other wrong. At least two answers must have a chance above 0, or below 1.
+    This is the mean over all pairs of answers, weighted by the probability that the first is right
+    and the second wrong. Ties count half.
     """
     q = np.asarray(chances, np.float64)
     _, level = np.unique(np.asarray(scores, np.float64), return_inverse=True)
     right, wrong = np.bincount(level, q), np.bincount(level, 1 - q)  # per value, ascending
-    own = (q * (1 - q)).sum()  # an answer is no pair with itself
+    own = (q * (1 - q)).sum()  # an answer does not form a pair with itself
     above = right @ (wrong.cumsum() - wrong / 2) - own / 2
     return float(above / (q.sum() * (1 - q).sum() - own))
 
 
 def ranks(values: ArrayLike) -> Floats:
-    """Return the rank of each value, from 1; equal ones share their mean rank."""
+    """Return the rank of each value, from 1; equal values share their mean rank."""
     column = np.asarray(values)  # `np.unique` takes twice as long on the rows of a resample
     order = column.argsort()
     ordered = column[order]
-    begins = np.ones(len(order) + 1, bool)  # a run of equal values; one more behind the last
+    begins = np.ones(len(order) + 1, bool)  # starts of runs of equal values, and the end
     begins[1:-1] = ordered[1:] != ordered[:-1]
     bounds = begins.nonzero()[0]
     out = np.empty(len(order))
@@ -59,7 +55,7 @@ def ranks(values: ArrayLike) -> Floats:
 
 
 def pair(scores: ArrayLike, right: ArrayLike) -> tuple[Floats, Flags]:
-    """Return scores and labels as columns of one length; None becomes minus infinity."""
+    """Return scores and labels as arrays of the same length; None becomes minus infinity."""
     if not issubclass(type(scores), np.ndarray):
         listed = fit("scores", list[Any], scores, error=InputError)
         scores = [-np.inf if value is None else value for value in listed]

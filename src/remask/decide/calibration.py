@@ -1,13 +1,11 @@
-"""Calibrators: scores -> probabilities of being right, fitted on a validation split.
+"""Calibration: map scores to probabilities of being right, fitted on a validation split.
 
-    isotonic   the least-squares non-decreasing curve, straight between its knots; assumes no shape
-               and wants a few hundred answers
-    platt      a logistic curve of two parameters; for few answers
+    isotonic   non-decreasing least-squares fit, linear between knots; needs a few hundred answers
+    platt      logistic curve with two parameters; for few answers
 
-Both are monotone, so they change no order and no AUROC beyond ties, and both end in [0, 1]. Platt's
-targets are drawn in by one pseudo-answer of each kind, as he did, so that the curve stays finite;
-his slope is kept from turning the score around. How well calibrated something is, is measured in
-`analysis`.
+Both are non-decreasing, so they change the AUROC only by ties. Platt's targets include one
+pseudo-answer of each class, which keeps the curve finite, and the slope is at least 0. `analysis`
+measures calibration.
 """
 
 from collections.abc import Mapping
@@ -27,7 +25,7 @@ Method = Literal["isotonic", "platt"]
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrator(Fitted):
-    """A fitted curve from scores to probabilities, and what it was fitted on."""
+    """A fitted curve from scores to probabilities, with its provenance."""
 
     KIND = "calibrator"
 
@@ -36,7 +34,7 @@ class Calibrator(Fitted):
         raise NotImplementedError
 
     def probabilities(self, scores: Column) -> list[float | None]:
-        """Return the chance that each answer is right; None where it has no score."""
+        """Return the probability that each answer is right; None without a score."""
         values = self.curve(absent_as_nan(scores)).tolist()
         return [None if np.isnan(value) else value for value in values]
 
@@ -58,11 +56,10 @@ class Isotonic(Calibrator):
     n: int  # answers with a score
 
     def __post_init__(self) -> None:
-        """Refuse what is no such curve."""
         x, y = np.array(self.knots, np.float64), np.array(self.heights, np.float64)
         rising = x.shape == y.shape and x.size > 0 and (np.diff(x) > 0).all()
         if not rising or not ((np.diff(y) >= 0).all() and y[0] >= 0 and y[-1] <= 1):
-            raise SettingsError("knots must ascend, and heights not descend, within 0 and 1.")
+            raise SettingsError("knots must ascend, and heights must not descend and be in 0..1.")
 
     def curve(self, scores: Floats) -> Floats:
         """Return the probabilities of scores."""
@@ -79,9 +76,10 @@ class Platt(Calibrator):
     n: int  # answers with a score
 
     def __post_init__(self) -> None:
-        """Refuse a curve that turns the score around."""
         if not (self.slope >= 0 and np.isfinite([self.slope, self.intercept]).all()):
-            raise SettingsError(f"slope {self.slope} and intercept {self.intercept} cannot be.")
+            raise SettingsError(
+                f"slope must be at least 0, got {self.slope} and intercept {self.intercept}."
+            )
 
     def curve(self, scores: Floats) -> Floats:
         """Return the probabilities of scores."""
@@ -95,11 +93,11 @@ CURVES: dict[str, type[Isotonic] | type[Platt]] = {"isotonic": Isotonic, "platt"
 def fit_calibrator(
     scores: Scores, right: ArrayLike, provenance: Provenance, method: Method = "isotonic"
 ) -> Isotonic | Platt:
-    """Return the calibrator of one score, fitted to answers that have one."""
+    """Return a calibrator fitted to the answers that have a score."""
     values, labels = labelled(scores, right)
     present = np.isfinite(values)
     if not present.any():
-        raise InputError(f"none of {len(values)} answers has a score; nothing can be calibrated.")
+        raise InputError(f"scores must hold a number, got {len(values)} absent ones.")
     fit = _fit_isotonic if method == "isotonic" else _fit_platt
     return fit(values[present], labels[present], provenance)
 

@@ -1,7 +1,7 @@
-"""Records and plain lists -> columns of numbers, one entry per answer. numpy alone.
+"""Columns of numbers, one entry per answer, from records and lists.
 
-An absent value is None in records and lists, and NaN in arrays: it is no score, so it is never
-accepted and never averaged.
+An absent value is None in records and lists and NaN in arrays. Absent scores are never accepted
+and never averaged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,18 +23,20 @@ Flags = NDArray[np.bool_]
 
 
 def metric_columns(rows: Iterable[Record], metrics: Sequence[str]) -> dict[str, list[float | None]]:
-    """Return each metric's mean over the round trips of every row."""
+    """Return the mean of each metric over the round trips of every row."""
     rows = list(rows)
     return {name: [trip_mean(row, name) for row in rows] for name in metrics}
 
 
 def labelled(scores: Scores, right: ArrayLike) -> tuple[Floats, Flags]:
-    """Return scores, absent ones as NaN, and labels, as arrays of one shape that is not empty."""
+    """Return scores (absent: NaN) and labels as non-empty arrays of the same shape."""
     values, labels = absent_as_nan(scores), read_labels(right)
     if values.shape != labels.shape:
-        raise InputError(f"there are {values.shape} scores for {labels.shape} labels; pair them.")
+        raise InputError(
+            f"scores and right must have the same shape, got {values.shape} and {labels.shape}."
+        )
     if values.size == 0:
-        raise InputError("there are no answers; give at least one with its label.")
+        raise InputError("scores must not be empty.")
     return values, labels
 
 

@@ -39,21 +39,22 @@ _ROUNDING = 1e-6  # exp of log p in single precision may be this far above 1
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """One summand of the logit: weight x (value - centre) / spread."""
+    """One term of the logit: weight x (value - centre) / spread."""
 
     __pydantic_config__: ClassVar = CLOSED
 
-    centre: float  # mean of the answers fitted on
-    spread: float  # their standard deviation; 0 where they are all equal
+    centre: float  # mean over the answers of the fit
+    spread: float  # their standard deviation; 0 if they are all equal
     weight: float
 
     def __post_init__(self) -> None:
-        """Refuse a spread that is none."""
         if not self.spread >= 0 or (self.spread == 0 and self.weight != 0):
-            raise SettingsError(f"spread {self.spread} with weight {self.weight} cannot be.")
+            raise SettingsError(
+                f"spread must be above 0 with weight {self.weight}, got {self.spread}."
+            )
 
     def standardise(self, values: Floats) -> Floats:
-        """Return what the weight is multiplied with; 0 where a value is absent."""
+        """Return (values - centre) / spread; 0 for absent values."""
         if self.spread == 0:
             return np.zeros(len(values))
         return np.nan_to_num((values - self.centre) / self.spread)
@@ -61,7 +62,7 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Regression:
-    """Coefficients over named columns; or the label-free mean, where there are too few labels."""
+    """Coefficients of named columns, or the label-free mean if there are too few labels."""
 
     __pydantic_config__: ClassVar = CLOSED
 
@@ -74,31 +75,32 @@ class Regression:
     reason: str = ""  # why the probability is the label-free value; "" where it is fitted
 
     def __post_init__(self) -> None:
-        """Refuse what turns the label-free value around."""
         if not self.base or not self.mean.weight >= 0:
-            raise SettingsError(f"base {self.base} with weight {self.mean.weight} cannot be.")
+            raise SettingsError(
+                f"base {self.base} must have columns and a weight >= 0, got {self.mean.weight}."
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that a probability needs."""
+        """Names of all columns."""
         return tuple(dict.fromkeys((*self.base, *self.terms)))
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Those that it rests on: the label-free value alone, where labels were too few."""
+        """Names of the columns that are used: only the base if there were too few labels."""
         return self.base if self.reason else self.names
 
     def probability(self, columns: Mapping[str, Column]) -> list[float]:
-        """Return the chance that each answer is right."""
+        """Return the probability that each answer is right."""
         return [float(chance) for chance in self.chances(read_columns(columns, self.names))]
 
     def knows(self, columns: Mapping[str, Column]) -> list[bool]:
-        """Say of each answer whether it has a label-free value here."""
-        mean = base_mean(read_columns(columns, self.base), self.base)  # of what is known here
+        """Return whether each answer has a label-free value."""
+        mean = base_mean(read_columns(columns, self.base), self.base)
         return [bool(known) for known in ~np.isnan(mean)]
 
     def chances(self, table: Mapping[str, Floats]) -> Floats:
-        """Return the same, (n,), of columns that were read once for many regressions."""
+        """Return the probabilities, (n,), from columns read by `read_columns`."""
         mean = base_mean(table, self.base)
         if self.reason:
             return np.where(np.isnan(mean), self.mean.centre, mean)
@@ -109,7 +111,7 @@ class Regression:
         return sigmoid(logits)
 
     def _filled(self, table: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the base columns; absent values are centres where none was absent in the fit."""
+        """Return the base columns with absent values replaced by `centres`."""
         return {
             name: np.where(np.isnan(table[name]), self.centres.get(name, np.nan), table[name])
             for name in self.base
@@ -170,7 +172,7 @@ def fit_regression(
 
 
 def read_columns(columns: Mapping[str, Column], names: Sequence[str]) -> dict[str, Floats]:
-    """Return columns of these names as arrays, absent values as NaN."""
+    """Return the named columns as arrays; None becomes NaN."""
     missing = [name for name in names if name not in columns]
     if missing:
         raise InputError(f"there is no column {', '.join(missing)}; compute it as in the fit.")
@@ -186,7 +188,7 @@ def read_columns(columns: Mapping[str, Column], names: Sequence[str]) -> dict[st
 
 
 def base_mean(table: Mapping[str, Floats], base: Sequence[str]) -> Floats:
-    """Return the label-free value, (n,): the mean of what is present; NaN where nothing is."""
+    """Return the label-free value, (n,): the mean of the present columns; NaN without any."""
     for name in base:
         outside = table[name][(table[name] < -_ROUNDING) | (table[name] > 1 + _ROUNDING)]
         if len(outside):
@@ -208,7 +210,7 @@ def check_names(names: Sequence[str], provenance: Provenance) -> None:
 
 
 def _too_few(labels: Flags) -> str:
-    """Return why nothing can be learnt from so few labels; "" where it can."""
+    """Return why these labels are too few for a fit; "" if they are enough."""
     num_right = int(labels.sum())
     num_wrong = len(labels) - num_right
     if min(num_right, num_wrong) >= FEWEST:
@@ -220,7 +222,7 @@ def _too_few(labels: Flags) -> str:
 
 
 def _scale(values: Floats) -> Term:
-    """Return the centre and the spread of what is present, rounded, as a term without weight."""
+    """Return the rounded centre and spread of the present values as a term of weight 0."""
     present = values[~np.isnan(values)]
     if not len(present) or np.ptp(present) <= 1e-9 * np.abs(present).max():  # rounding, no signal
         return Term(centre=float(present[0]) if len(present) else 0.0, spread=0.0, weight=0.0)

@@ -1,8 +1,7 @@
-"""Where fitted numbers come from, and the JSON files that say so.
+"""JSON files of fits, with the provenance of the scores and answers.
 
-Weights, certificates and calibrators belong to one way of scoring. Their files name the scorer, its
-version and its metric set, and reading one for another is an error. What they were fitted on is
-given by the caller: no clock and no repository is consulted here.
+A fit belongs to one way of scoring: its file names the scorer, its version and its metric set, and
+loading it for another score raises. The caller provides the provenance.
 """
 
 import json
@@ -24,7 +23,7 @@ _REMEDY = "fit it again"
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """The score that something was fitted to, and the answers it was fitted on."""
+    """The score and the answers of a fit."""
 
     __pydantic_config__: ClassVar = CLOSED
 
@@ -50,7 +49,7 @@ class Provenance:
         scorer: str = ROUNDTRIPS,
         version: int = 1,
     ) -> None:
-        """Raise unless the score is this scorer's, and made of this metric set."""
+        """Raise unless the fit is for this scorer and metric set."""
         self.check_scorer(scorer, version, where)
         if (self.metric_set, set(self.metrics)) != (metric_set, set(metrics)):
             raise RecordError(
@@ -60,7 +59,7 @@ class Provenance:
             )
 
     def check_scorer(self, scorer: str, version: int, where: Path) -> None:
-        """Raise unless the score is one of this scorer, in this version."""
+        """Raise unless the fit is for this version of this scorer."""
         if self.scorer != scorer:
             raise RecordError(
                 f"{where} was fitted to scores of {self.scorer!r}, not of {scorer!r}; fit it "
@@ -75,7 +74,7 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """What was fitted on answers; the fields of a subclass are those of its file."""
+    """Base class of fits; the fields of a subclass are the fields of its file."""
 
     __pydantic_config__: ClassVar = CLOSED
     KIND: ClassVar[str]  # names it in the file
@@ -83,7 +82,7 @@ class Fitted:
     provenance: Provenance
 
     def save(self, path: Path) -> None:
-        """Write it with its provenance at the end, whole or not at all."""
+        """Write the fit atomically."""
         fields = asdict(self)
         provenance = fields.pop("provenance")
         document = {"kind": self.KIND, **fields, "provenance": provenance}
@@ -99,14 +98,14 @@ class Fitted:
         scorer: str = ROUNDTRIPS,
         version: int = 1,
     ) -> Self:
-        """Return what a file holds; anything fitted to another scorer or metric set is refused."""
+        """Read a fit; raise if it is for another scorer or metric set."""
         fitted = cls.read(path)
         fitted.provenance.check(metric_set, metrics, path, scorer=scorer, version=version)
         return fitted
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return what a file holds, of any scorer and metric set."""
+        """Read a fit for any scorer and metric set."""
         from pydantic import ValidationError
 
         document = text_file.read_object(path, _REMEDY)
@@ -121,7 +120,7 @@ class Fitted:
             return validate(cls._class_of(document), document)
         except ValidationError as error:
             cause = error.errors(include_url=False)[0].get("ctx", {}).get("error")
-            if isinstance(cause, SettingsError):  # each number is possible, and not all together
+            if isinstance(cause, SettingsError):  # raised by __post_init__
                 raise _damaged(path, str(cause).rstrip(".")) from None
             raise _damaged(path, str(explain(error, document))) from None
         except SettingsError as error:  # no class has such a document
@@ -129,7 +128,7 @@ class Fitted:
 
     @classmethod
     def _class_of(cls, document: Mapping[str, Any]) -> type[Self]:
-        """Return the class of what a document holds: this one, or a subclass."""
+        """Return the class of the fit in a document: this one or a subclass."""
         return cls
 
 

@@ -1,15 +1,16 @@
-"""From scores to an answer: rejection sampling (MGRS), best-of-N, majority vote.
+"""Choose one answer per prompt: rejection sampling (MGRS), best-of-N or majority vote.
 
-All three draw on one pool per item, keyed by sample number, and work on many items at once:
-an item that has its answer leaves the batch. Algorithm 1 is `rejection`, a generator that yields
-what it needs and is sent the attempts, so that a batch (`reject`), a server that serves others in
-between and a replay of records (`decide`) all follow the same rule.
+All three draw sample 0, 1, 2, ... of many prompts ("items") at once. Rejection sampling stops for
+an item as soon as one of its samples scores above the threshold.
+
+`rejection` is Algorithm 1 of arXiv:2604.16565 as a generator: it yields the samples that it needs
+and receives them with their scores. Batches (`reject`), the server and the replay of recorded
+samples (`decide`) run this one implementation.
 """
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from remask.decide.settings import PAPER_THRESHOLD, Budget
 from remask.errors import InputError
@@ -17,13 +18,13 @@ from remask.extension import bind, call
 from remask.settings import Threshold, checked, fit
 from remask.values import Decision, Sample, Score, Scorer, score_text, scores_of
 
-Draw = Callable[[Sequence[str], int], list[Sample]]  # items, sample number -> a sample of each
-Watch = Callable[[Sample, Score], None]  # is called with every attempt
+Draw = Callable[[Sequence[str], int], list[Sample]]  # (items, n) -> sample n of each item
+Watch = Callable[[Sample, Score], None]  # called after each attempt
 Attempt = tuple[Sample, Score]
 
 
 class Round(NamedTuple):
-    """What rejection sampling needs next: sample `number` of each item without an answer."""
+    """Request for sample `number` of each item that is not accepted yet."""
 
     items: tuple[str, ...]
     number: int
@@ -36,24 +37,24 @@ Rejection = Generator[Round, Sequence[Attempt], list[Decision]]
 def rejection(
     items: Sequence[str], *, threshold: Threshold = PAPER_THRESHOLD, budget: Budget = 10
 ) -> Rejection:
-    """Yield rounds, receive an attempt per item, and return a decision per item: Algorithm 1.
+    """Yield requests for samples, receive one attempt per item, and return the decisions.
 
-    The first sample that scores above `threshold` (strictly) is accepted. When the budget is spent,
-    the best so far is returned as a fallback. An answer without a score is never accepted.
+    Accepts the first sample that scores strictly above `threshold`. An item without such a sample
+    falls back to its best one after `budget` samples. An answer without a score is never accepted.
     """
     return _rejection(items, threshold, budget)
 
 
 def _rejection(items: Sequence[str], threshold: float, budget: int) -> Rejection:
     attempts: dict[str, list[Attempt]] = {item: [] for item in items}
-    waiting = tuple(attempts)
+    pending = tuple(attempts)
     for number in range(budget):
-        if not waiting:
+        if not pending:
             break
-        made = yield Round(waiting, number)
-        for item, attempt in zip(waiting, made, strict=True):
+        results = yield Round(pending, number)
+        for item, attempt in zip(pending, results, strict=True):
             attempts[item].append(attempt)
-        waiting = tuple(item for item in waiting if not attempts[item][-1][1].exceeds(threshold))
+        pending = tuple(item for item in pending if not attempts[item][-1][1].exceeds(threshold))
     return [_decide(item, attempts[item], threshold) for item in items]
 
 
@@ -65,16 +66,15 @@ def decide(
     threshold: Threshold = PAPER_THRESHOLD,
     budget: Budget = 10,
 ) -> list[Decision]:
-    """Return a decision per item by Algorithm 1, where `attempt` makes the attempts of a round."""
-    steps = rejection(items, threshold=threshold, budget=budget)
-    proceed = partial(next, steps)
+    """Run `rejection` to its end, calling `attempt` for the attempts of each round."""
+    algorithm = rejection(items, threshold=threshold, budget=budget)
+    attempts: Any = None  # a generator starts with send(None)
     while True:
         try:
-            needed = proceed()
+            request = algorithm.send(attempts)
         except StopIteration as end:
-            decisions: list[Decision] = end.value
-            return decisions
-        proceed = partial(steps.send, attempt(needed))
+            return list(end.value)
+        attempts = attempt(request)
 
 
 @checked
@@ -87,13 +87,13 @@ def reject(
     budget: Budget = 10,
     watch: Watch = lambda sample, score: None,
 ) -> list[Decision]:
-    """Return a decision per item by Algorithm 1, Manifold-Guided Rejection Sampling."""
+    """Draw and score samples by Algorithm 1, and return one decision per item."""
     bind("watch", watch, None, None)
 
     def attempt(needed: Round) -> list[Attempt]:
         attempts = _attempts(draw, scorer, needed.items, needed.number)
-        for made in attempts:
-            watch(*made)
+        for sample, score in attempts:
+            watch(sample, score)
         return attempts
 
     return decide(attempt, items, threshold=threshold, budget=budget)
@@ -101,9 +101,9 @@ def reject(
 
 @checked
 def best_of(draw: Draw, scorer: Scorer, items: Sequence[str], n: Budget) -> list[Decision]:
-    """Return the best-scored of `n` samples of each item; the first wins ties.
+    """Return the best-scored of `n` samples of each item; the first one wins ties.
 
-    An answer without a score ranks below every score.
+    An answer without a score ranks last.
     """
     rounds = [_attempts(draw, scorer, items, number) for number in range(n)]
     return [
@@ -116,10 +116,10 @@ def best_of(draw: Draw, scorer: Scorer, items: Sequence[str], n: Budget) -> list
 def majority_vote(
     draw: Draw, key: Callable[[Sample], str | None], items: Sequence[str], n: Budget
 ) -> list[Decision]:
-    """Return a sample with the most frequent answer of `n`; ties go to the first answer.
+    """Return a sample with the most frequent of `n` answers; the answer drawn first wins ties.
 
-    `key` returns what two answers are compared by, such as `answer_key` of a task and a problem;
-    None, and an empty answer, never win.
+    `key` returns the value by which answers are compared, for example `answer_key` of a task.
+    Unreadable (None) and empty answers get no vote.
     """
     rounds = [_drawn(draw, items, number) for number in range(n)]
     out = []
@@ -133,7 +133,6 @@ def majority_vote(
 
 
 def _drawn(draw: Draw, items: Sequence[str], number: int) -> list[Sample]:
-    """Return sample `number` of each item, from a function of the user."""
     returned = call("draw", draw, items, number)
     samples: list[Sample] = fit("samples of draw", list[Sample], returned, error=InputError)
     if len(samples) != len(items):

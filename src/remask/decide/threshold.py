@@ -1,36 +1,32 @@
-"""A threshold: the best one by F1, as the paper chooses it, or one with a certificate.
+"""Thresholds: the best one by F1, as in the paper, or one with a certificate.
 
-Accepted is an answer that scores strictly above the threshold, as in `reject`; one without a
-score is not accepted. `best_f1` balances precision and recall and promises nothing. `certify`
-promises: among accepted answers at most `risk` are wrong, with `confidence`. It is
-Learn-then-Test (Angelopoulos et al. 2021) with exact binomial tails, and holds for any score and
-any n.
+An answer is accepted if it scores strictly above the threshold, as in `reject`. `best_f1` balances
+precision and recall without a guarantee. `certify` guarantees with probability `confidence` that at
+most `risk` of the accepted answers are wrong. It is Learn-then-Test (Angelopoulos et al. 2021) with
+exact binomial tails, and holds for any score and any n.
 
-**One threshold.** Let R be the chance that an answer which scores above it is wrong. How many of
-the n validation answers score above is random; but given that A do, they are A independent draws
-of such answers, so the wrong ones among them are Binomial(A, R). If R exceeded `risk`, so few
-wrong ones or fewer would have a chance of at most p = P(Binomial(A, risk) <= wrong). So p is a
-p-value of "R > risk" given A, whatever A is, hence also without knowing it; p is 1 where A is 0.
+**One threshold.** Let R be the probability that an answer above the threshold is wrong. Given that
+A of n validation answers are above it, the number of wrong ones is Binomial(A, R). So
+p = P(Binomial(A, risk) <= wrong) is a p-value of the hypothesis R > risk, for every A; p is 1 if A
+is 0.
 
-**Many thresholds.** They are tested from the strictest down, on a grid fixed before any answer is
-seen. Plain fixed-sequence testing would begin at the strictest and end with the first failure;
-but that one accepts hardly anything and fails for want of answers. So the permitted error
-d = 1 - confidence is divided among a few fixed `starts` (the fallback procedure, Wiens 2003):
+**Many thresholds.** The thresholds of a fixed grid are tested from the strictest down. Plain
+fixed-sequence testing stops at the first failure, and the strictest thresholds fail because they
+accept too few answers. So the permitted error d = 1 - confidence is divided among a few fixed
+`starts` (the fallback procedure, Wiens 2003):
 
-    level = own share of d (0 unless a start) + the level before it, if the one before was proved
+    level = own share of d (0 unless a start) + the previous level, if that threshold was proved
     proved if p <= level
 
-Why this errs with chance d at most: take the grid's unsafe thresholds (R > risk), in order. When
-one of them is the first to be proved, the unsafe one before it was not, so its level adds up only
-shares that come after that one: at most a fixed number. These stretches do not overlap, so their
-numbers add up to d at most; and at an unsafe threshold p <= level has at most the chance `level`.
-Neither a risk that falls steadily with the score nor independent tests are needed. As all proved
-thresholds are safe at once, the one that accepts most may be taken. Bonferroni would divide d by
-100 instead.
+The error is at most d: consider the unsafe thresholds (R > risk) in order. If one of them is the
+first to be proved, the unsafe one before it was not, so its level adds up only shares after that
+one. These ranges do not overlap, so the levels sum to at most d, and p <= level has at most
+probability `level` at an unsafe threshold. The tests need not be independent, and the risk need not
+fall with the score. All proved thresholds are safe together, so the one that accepts most is
+chosen. Bonferroni would divide d by 100 instead.
 
-The certificate is for one answer per question: several samples of one question are not
-independent. Rejection sampling has its own: scores of shape (n, budget), of which the first above
-is accepted.
+The certificate needs one answer per question, because samples of one question are not independent.
+For rejection sampling pass scores of shape (n, budget); the first above the threshold is accepted.
 """
 
 import math
@@ -56,7 +52,7 @@ Counts = NDArray[np.int64]
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Certificate(Fitted):
-    """A threshold above which at most `risk` of the answers are wrong, and the evidence for it."""
+    """A threshold above which at most `risk` of the answers are wrong, with its evidence."""
 
     KIND = "certificate"
 
@@ -69,20 +65,19 @@ class Certificate(Fitted):
     budget: int = 1  # samples drawn of a question until one is accepted
 
     def __post_init__(self) -> None:
-        """Refuse counts that cannot be."""
         if not 0 <= self.wrong <= self.accepted <= self.n or self.budget < 1 or self.n < 1:
             raise SettingsError(
-                f"{self.wrong} wrong of {self.accepted} accepted of {self.n} answers, budget "
-                f"{self.budget}, cannot be."
+                f"counts must have wrong <= accepted <= n, got {self.wrong}, {self.accepted} and "
+                f"{self.n} with budget {self.budget}."
             )
 
     @property
     def coverage(self) -> float:
-        """Share of the validation answers that were accepted."""
+        """Share of accepted validation answers."""
         return self.accepted / self.n
 
     def __str__(self) -> str:
-        """Return the promise as a sentence."""
+        """Return the guarantee as a sentence."""
         return (
             f"Among answers accepted above {self.threshold:g} at most {100 * self.risk:g} % are "
             f"wrong, with {100 * self.confidence:g} % confidence, from n = {self.n} validation "
@@ -93,19 +88,19 @@ class Certificate(Fitted):
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """No threshold can be certified, and why."""
+    """The reason why no threshold can be certified."""
 
     reason: str
-    needed: int  # accepted answers, none of them wrong, that are needed at least
+    needed: int  # minimum number of accepted answers if none is wrong
 
 
 @checked
 def best_f1(scores: Scores, right: ArrayLike) -> float:
-    """Return the threshold, in hundredths, of the best F1; the lowest of equals.
+    """Return the threshold, a multiple of 0.01, with the best F1; the lowest of ties.
 
-    Precision is the share of right answers among the accepted, recall the share of right answers
-    that are accepted. Where few answers are wrong, accepting all of them may be best: ask
-    `accepts_all` before you reject by it.
+    Precision is the share of right answers among the accepted ones, recall the share of right
+    answers that are accepted. If few answers are wrong, the best threshold may accept all: check
+    `accepts_all`.
     """
     values, labels = labelled(scores, right)
     limits = np.arange(100) / 100
@@ -117,7 +112,7 @@ def best_f1(scores: Scores, right: ArrayLike) -> float:
 
 @checked
 def accepts_all(scores: Scores, threshold: Threshold) -> bool:
-    """Say whether every answer that has a score is accepted: nothing is ever rejected."""
+    """Return whether every answer with a score is accepted."""
     values = absent_as_nan(scores)
     return not (values <= threshold + ROUNDING).any()
 
@@ -132,19 +127,18 @@ def certify(
     confidence: Confidence = 0.95,
     starts: Sequence[float] = STARTS,
 ) -> Certificate | Refusal:
-    """Return the certified threshold that accepts most answers, or why there is none.
+    """Return the certified threshold that accepts the most answers, or the reason for none.
 
     Args:
-        scores: one per question, (n,); or (n, budget) samples of each in the order drawn, of which
-            rejection sampling accepts the first above. None and NaN are no score.
-        right: the labels, in the same shape. Neither weights nor settings may have been fitted on
+        scores: one per question, (n,); or of samples in the order drawn, (n, budget), for rejection
+            sampling. None and NaN mean no score.
+        right: the labels, in the same shape. Weights and settings must not have been fitted on
             these answers.
         provenance: of the scores and the answers.
         risk: largest share of wrong answers among the accepted, strictly between 0 and 1.
-        confidence: of the promise, over draws of the validation answers.
-        starts: thresholds in hundredths among which the permitted error is divided; none stricter
-            than the first is tried. One alone spares the division. They may not be chosen on
-            these answers.
+        confidence: probability of the guarantee, over draws of the validation answers.
+        starts: thresholds, multiples of 0.01, among which the permitted error is divided. No
+            stricter threshold is tested. They must not be chosen on these answers.
     """
     shares = _shares(starts, 1 - confidence)
     values, labels = labelled(scores, right)
@@ -169,26 +163,26 @@ def certify(
 
 @checked
 def fewest_answers(risk: Risk, confidence: Confidence, num_starts: Budget = NUM_STARTS) -> int:
-    """Return how many accepted answers, none of them wrong, the promise needs at least.
+    """Return the minimum number of accepted answers, none of them wrong.
 
-    That is the smallest A with (1 - risk)^A <= (1 - confidence) / starts.
+    This is the smallest A with (1 - risk)^A <= (1 - confidence) / starts.
     """
     level = (1 - confidence) / num_starts
     return math.ceil(math.log(level) / math.log1p(-risk) - 1e-9)
 
 
 def binomial_tail(wrong: ArrayLike, accepted: ArrayLike, risk: float) -> Floats:
-    """Return P(Binomial(accepted, risk) <= wrong), exactly; 1 where nothing is accepted."""
+    """Return P(Binomial(accepted, risk) <= wrong); 1 if nothing is accepted."""
     from scipy.special import bdtr
 
     return np.asarray(bdtr(wrong, accepted, risk), np.float64)
 
 
 def outcomes(values: Floats, labels: Flags) -> tuple[Counts, Counts]:
-    """Return how many questions each threshold of the grid accepts, and how many of them wrongly.
+    """Return for each threshold of the grid the accepted questions and the wrong ones among them.
 
-    Of several samples, (n, budget), the first above the threshold counts: sample k is that one for
-    thresholds from the best score before it, included, up to its own, excluded.
+    For scores (n, budget) the first sample above the threshold counts: sample k for thresholds from
+    the best score before it (inclusive) to its own score (exclusive).
     """
     scores = np.where(np.isnan(values), -np.inf, values).reshape(len(values), -1)
     best = np.maximum.accumulate(scores, 1)  # (n, budget)
@@ -198,7 +192,6 @@ def outcomes(values: Floats, labels: Flags) -> tuple[Counts, Counts]:
 
 
 def _num_above(scores: Floats) -> Counts:
-    """Return how many of the scores lie above each threshold of the grid."""
     ascending = np.sort(scores)
     return np.asarray(
         len(scores) - np.searchsorted(ascending, np.add(GRID, ROUNDING), "right"), np.int64
@@ -206,7 +199,6 @@ def _num_above(scores: Floats) -> Counts:
 
 
 def _shares(starts: Sequence[float], error: float) -> list[float]:
-    """Return what each threshold of the grid gets of the permitted error."""
     unknown = [start for start in starts if start not in GRID]
     if unknown or not starts:
         raise SettingsError(
@@ -216,7 +208,7 @@ def _shares(starts: Sequence[float], error: float) -> list[float]:
 
 
 def _proved(tails: Floats, shares: Sequence[float]) -> Flags:
-    """Return which thresholds are proved safe: the fallback procedure of the module's head."""
+    """Return which thresholds are proved safe by the fallback procedure."""
     proved = []
     level, passed = 0.0, False
     for tail, share in zip(tails.tolist(), shares, strict=True):
@@ -229,7 +221,6 @@ def _proved(tails: Floats, shares: Sequence[float]) -> Flags:
 def _refuse(
     accepted: Counts, wrong: Counts, tails: Floats, n: int, risk: float, needed: int
 ) -> Refusal:
-    """Return the refusal: too few answers, or too many wrong ones among them."""
     if accepted.max() < needed:
         reason = (
             f"{accepted.max()} of {n} answers are accepted at most, and at least {needed} without "

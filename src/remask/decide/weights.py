@@ -1,22 +1,20 @@
 """Weights of the composite, fitted on a validation split: `optimized` beside `uniform`.
 
     fit_weights(metric_columns(rows, metrics), right, provenance)       the composite's metrics
-    fit_weights({"confidence": ..., "vote": ..., ...}, right, ...)      a combination of baselines
+    fit_weights({"confidence": ..., "vote": ..., ...}, right, ...)      baselines
 
-The paper says that its weights are task-specific and optimized, not how. Here they minimise the
-logistic loss of right and wrong answers,
+The paper has task-specific, optimized weights, but does not say how. Here they minimise the
+logistic loss
 
     logit P(right) = a + b S,   S = sum of w x metric over those present / sum of their w,
 
-over w on the simplex, b >= 0 and a. AUROC, which the studies report, is a step function of w, and
-a search on it chases single pairs of answers. The logistic loss is smooth, and convex where no
-metric is absent, so that one deterministic descent finds it; and b makes it, like AUROC, blind to
-the scale of S. A ridge on the standardised metrics shares weight among those that say the same,
-and keeps b finite where they separate all answers.
+over w on the simplex, b >= 0 and a. AUROC is a step function of w, so optimising it directly
+overfits single pairs of answers. The logistic loss is smooth, convex if no metric is absent, and
+independent of the scale of S. A ridge on the standardised metrics shares weight among correlated
+metrics and keeps b finite if they separate all answers.
 
-Uniform weights are kept where the fitted ones do not reach their AUROC on the very answers they
-were fitted on, so `optimized` is never worse there. Numbers to report need other answers than
-these.
+Uniform weights are kept if the fitted ones have a lower AUROC on the answers of the fit. Evaluate
+weights on other answers.
 """
 
 import math
@@ -39,7 +37,7 @@ _FLOOR = 1e-6  # of a coefficient in the descent, so that any answer with a metr
 
 @dataclass(frozen=True, kw_only=True)
 class Weights(Fitted):
-    """Fitted weights, how well they did where they were fitted, and on what that was."""
+    """Fitted weights with their AUROC on the answers of the fit."""
 
     KIND = "weights"
 
@@ -49,10 +47,11 @@ class Weights(Fitted):
     auroc_uniform: float  # of uniform weights on the same
 
     def __post_init__(self) -> None:
-        """Refuse weights that are not a share of the whole each."""
         total = math.fsum(self.values.values())
         if not min(self.values.values(), default=-1) >= 0 or not abs(total - 1) <= 1e-6:
-            raise SettingsError(f"weights {dict(self.values)} are negative or do not sum to 1.")
+            raise SettingsError(
+                f"weights must be at least 0 and sum to 1, got {dict(self.values)}."
+            )
         if set(self.values) != set(self.provenance.metrics):
             raise SettingsError(
                 f"weights of {', '.join(self.values)} are not those of the metrics "
@@ -62,11 +61,11 @@ class Weights(Fitted):
 
 @checked
 def fit_weights(columns: Mapping[str, Column], right: ArrayLike, provenance: Provenance) -> Weights:
-    """Return the weights that tell right from wrong answers best on these columns.
+    """Return the weights whose weighted mean best separates right from wrong answers.
 
     Args:
-        columns: a value per answer for each metric; None where it has nothing to say.
-        right: the labels; both kinds must occur.
+        columns: one value per answer for each metric; None if absent.
+        right: the labels; both classes must occur.
         provenance: of the answers; its metrics are the columns.
     """
     if set(provenance.metrics) != set(columns):
@@ -93,7 +92,7 @@ def fit_weights(columns: Mapping[str, Column], right: ArrayLike, provenance: Pro
 
 @checked
 def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> list[float | None]:
-    """Return each answer's weighted mean over the columns present; None where none has weight."""
+    """Return the weighted mean of the present columns of each answer; None without any."""
     if set(columns) != set(weights):
         raise InputError(f"weights name {', '.join(weights)}, columns {', '.join(columns)}.")
     table = np.stack([absent_as_nan(columns[name]) for name in weights], 1)  # (n, M)
@@ -102,7 +101,7 @@ def combine(columns: Mapping[str, Column], weights: Mapping[str, float]) -> list
 
 
 def _table(columns: Mapping[str, Column], right: ArrayLike) -> tuple[Floats, Flags]:
-    """Return the columns side by side and the labels, without answers that have no value."""
+    """Return the columns (n, M) and labels of the answers with at least one value."""
     pairs = [labelled(column, right) for column in columns.values()]
     table = np.stack([values for values, _ in pairs], 1)  # (n, M)
     measured = ~np.isnan(table).all(1)
@@ -110,7 +109,7 @@ def _table(columns: Mapping[str, Column], right: ArrayLike) -> tuple[Floats, Fla
 
 
 def _combine(table: Floats, weights: Floats) -> Floats:
-    """Return the weighted mean of what is present in each row, (n,); NaN where that is nothing."""
+    """Return the weighted mean of the present values of each row, (n,); NaN without any."""
     total = np.where(np.isnan(table), 0, weights).sum(1)
     summed = (np.nan_to_num(table) * weights).sum(1)
     scores: Floats = np.divide(summed, total, out=np.full(len(table), np.nan), where=total > 0)
@@ -118,7 +117,7 @@ def _combine(table: Floats, weights: Floats) -> Floats:
 
 
 def _coefficients(table: Floats, labels: Flags) -> Floats:
-    """Return b w of the model above, one coefficient per metric; 0 for one that never varies."""
+    """Return b w, one coefficient per metric; 0 for a constant metric."""
     from scipy.optimize import minimize
 
     spread = np.array([_spread(column) for column in table.T])  # (M,)
@@ -140,7 +139,7 @@ def _coefficients(table: Floats, labels: Flags) -> Floats:
 
 
 def _spread(column: Floats) -> float:
-    """Return the standard deviation of what is present; 0 where nothing is."""
+    """Return the standard deviation of the present values; 0 without any."""
     present = column[~np.isnan(column)]
     return float(present.std()) if len(present) else 0.0
 
@@ -163,7 +162,7 @@ def _loss(
 
 
 def _shares(coefficients: Floats) -> Floats:
-    """Return the coefficients as weights, rounded; equal ones where no metric helps."""
+    """Return the coefficients as rounded weights; uniform ones if all coefficients are 0."""
     if not coefficients.any():
         return np.full(len(coefficients), 1 / len(coefficients))
     shares: Floats = (coefficients / coefficients.sum()).round(DIGITS)
@@ -172,7 +171,6 @@ def _shares(coefficients: Floats) -> Floats:
 
 
 def _auroc(table: Floats, weights: Floats, labels: Flags) -> float:
-    """Return the AUROC of the weighted means; an answer without one is below any."""
     scores = _combine(table, weights)
     value = auroc(np.where(np.isnan(scores), -np.inf, scores), labels)
     assert value is not None, "both kinds of answers occur"

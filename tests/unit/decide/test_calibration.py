@@ -85,7 +85,7 @@ def test_every_curve_rises_within_0_and_1_and_makes_the_round_trip(
     scores, right = [score for score, _ in answers], [label for _, label in answers]
     present = sorted(score for score in scores if score is not None)
     if not present:
-        with pytest.raises(InputError, match="has a score"):
+        with pytest.raises(InputError, match="must hold a number"):
             fit_calibrator(scores, right, made_of("a"), method)
         return
     found = fit_calibrator(scores, right, made_of("a"), method)

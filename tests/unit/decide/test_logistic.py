@@ -215,7 +215,7 @@ def test_base_columns_may_be_features_too() -> None:
         ({"x": [0.1, 0.2]}, {"a": [-0.1, 0.2]}, r"base column a has -0\.1"),
         ({"x": [0.1, 0.2]}, {"a": [None, None]}, "none of 2 answers has a value of a"),
         ({"x": [0.1]}, {"a": [0.1, 0.2]}, "columns have different lengths"),
-        ({"x": [0.1]}, {"a": [0.1]}, "pair them"),
+        ({"x": [0.1]}, {"a": [0.1]}, "must have the same shape"),
         ({"x": [0.1, 0.2]}, {"x": [0.1, 0.3]}, "column x differs as a feature and as a base"),
         ({"x": [0.1, 0.2]}, {}, "base must name at least one column"),
     ],

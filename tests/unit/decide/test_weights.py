@@ -165,8 +165,8 @@ def test_weights_lie_on_the_simplex_and_lose_nothing_where_they_were_fitted(
     [
         ({"a": [0.1, 0.2]}, [True, True], "all 2 answers are right"),
         ({"a": [0.1, 0.2]}, [False, False], "all 2 answers are wrong"),
-        ({"a": [0.1, 0.2]}, [True], "pair them"),
-        ({"a": []}, [], "no answers"),
+        ({"a": [0.1, 0.2]}, [True], "must have the same shape"),
+        ({"a": []}, [], "must not be empty"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(
