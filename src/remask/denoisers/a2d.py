@@ -1,15 +1,12 @@
-"""A2D, "autoregressive to diffusion": small models fine-tuned to fill masks.
+"""A2D, "autoregressive to diffusion": small models fine-tuned as masked diffusion models.
 
-Weights and tensor names are those of the ancestor, Qwen3, Qwen2 or Llama; the row of a masked token
-predicts that token. There are two ways of training: one attends to everything (mdlm), the other
-writes block by block (bd3lm). Both have the same config.json, so the name of the checkpoint must
-tell them apart, unless somebody wrote `block_size` into it. `remask adapt` makes models of the
-first kind, and says in config.json whether they kept the habit of their ancestor, whose row i - 1
-predicts token i (`shifted`).
+Network and tensor names are those of the base model, Qwen3, Qwen2 or Llama; row i predicts token i.
+mdlm models have full attention, bd3lm models write blocks. Both have the same config.json, so the
+kind is in the name of the checkpoint, unless config.json has `block_size`. `remask adapt` makes
+mdlm models; `shifted` in config.json records whether row i - 1 predicts token i.
 
-Trained on blocks that count from the first token of the row, bd3lm is sampled by its authors with
-blocks that count from the first token of the answer, those of the prompt backwards from its end;
-so it is here.
+bd3lm is trained with blocks that are counted from the first token of the row. Like its authors, we
+sample it with blocks that are counted from the first token of the answer, in both directions.
 """
 
 from collections.abc import Mapping
@@ -23,10 +20,10 @@ from remask.denoisers.qwen import CHAT, END_OF_TURN, SYSTEM_TURN, Qwen, tensor_m
 ARCHITECTURE = "A2DQwen3LMHeadModel"
 QWEN2_ARCHITECTURE = "A2DQwen2LMHeadModel"
 LLAMA_ARCHITECTURE = "A2DLlamaLMHeadModel"
-BLOCK_SIZE = 32  # that of the authors' trainer and sampler, and of all they published
-# The empty thought is how Qwen3's template asks for an answer without thinking aloud.
+BLOCK_SIZE = 32  # of the authors' trainer, sampler and checkpoints
+# With an empty thought, Qwen3's template requests an answer without thinking.
 THOUGHT = "<think>\n\n</think>\n\n"
-# The system turn is the one that the stock template inserts where the conversation has none.
+# The default system turn of the stock template.
 QWEN2_SYSTEM = (
     "<|im_start|>system\n"
     "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
@@ -39,7 +36,7 @@ LLAMA_SYSTEM = "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n{
 
 
 class A2D(Qwen):
-    """Qwen3 blocks: heads of q and k normed, no biases; without a size, no blocks."""
+    """Qwen3; block-causal if it has a block size."""
 
     family = "A2D"
     answer_apart = True
@@ -55,19 +52,19 @@ class A2D(Qwen):
 
 
 class A2DQwen2(A2D):
-    """Qwen2 blocks: q, k and v have biases."""
+    """Qwen2."""
 
     qk_norm, qkv_bias = False, True
 
 
 class A2DLlama(A2D):
-    """Llama's blocks: no biases, and no norms of q and k."""
+    """Llama."""
 
     qk_norm = False
 
 
 def named(name: str) -> dict[str, Any]:
-    """Return what the name of a checkpoint says of its blocks."""
+    """Return the block size that the name of a checkpoint implies."""
     return {"block_size": BLOCK_SIZE} if "bd3lm" in name.lower() else {}
 
 

@@ -1,7 +1,6 @@
-"""Dream's architecture: Qwen2.5 made to look both ways (arXiv:2508.15487).
+"""Dream: bidirectional Qwen2.5 (arXiv:2508.15487). Dream-v0, Dream-Coder and DiffuCoder share it.
 
-Dream-v0, Dream-Coder and DiffuCoder share it. The network kept the habit of its ancestor: its row
-i - 1 predicts token i. What leaves `forward` is moved one place on.
+Row i - 1 of the network predicts token i, as in Qwen; `forward` returns aligned rows.
 """
 
 from remask.denoisers.native import Family
@@ -15,12 +14,12 @@ from remask.denoisers.qwen import (
 )
 
 ARCHITECTURE = "DreamModel"
-# Of all the authors' models; config.json still has the length of the ancestor.
+# For all models of the authors; config.json has the length of Qwen2.5.
 TRAINED_LENGTH = 2048
 
 
 class Dream(Qwen):
-    """Qwen2 blocks, both ways, whose rows are brought in line with the tokens."""
+    """Bidirectional Qwen2 with shifted rows."""
 
     shifted = True
     qkv_bias = True

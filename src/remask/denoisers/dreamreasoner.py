@@ -1,8 +1,8 @@
-"""DreamReasoner: Qwen3-8B made to write blocks of 32, and to think aloud (arXiv:2606.19257).
+"""DreamReasoner: Qwen3-8B with blocks of 32 tokens and a chain of thought (arXiv:2606.19257).
 
-Its config.json calls itself model_type "Dream", but its architecture is not Dream's: the heads of q
-and k are normed, nothing has a bias, the row of a masked token predicts that token, and a token
-sees its own block and every earlier one. Blocks count from the first token of the row.
+Its model_type is "Dream", but its architecture differs from Dream's: q and k are normed, there are
+no biases, row i predicts token i, and a token attends to its own block and to all earlier ones.
+Blocks are counted from the first token of the row.
 """
 
 from remask.denoisers.native import Family
@@ -12,7 +12,7 @@ ARCHITECTURE = "DreamForCausalLM"
 
 
 class DreamReasoner(Qwen):
-    """Qwen3 blocks, block-causal: heads of q and k normed, no biases."""
+    """Block-causal Qwen3."""
 
     family = "DreamReasoner"
     qk_norm = True
@@ -24,7 +24,7 @@ FAMILY = Family(
     build=DreamReasoner.build,
     tensor_map=tensor_map,
     system=SYSTEM_TURN,
-    template=CHAT,  # thinking is allowed, as the authors ask: the answer begins with its thought
+    template=CHAT,  # thinking is enabled, as by the authors: answers begin with it
     ends=(END_OF_TURN,),
     model_types=("Dream",),
     schedule="shares",

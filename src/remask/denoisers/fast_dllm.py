@@ -1,11 +1,11 @@
-"""Fast-dLLM v2: Qwen2.5 made to write blocks of 32 (arXiv:2509.26328).
+"""Fast-dLLM v2: Qwen2.5 with blocks of 32 tokens (arXiv:2509.26328).
 
-A token sees its own block, both ways, and every earlier one; blocks count from the first token of
-the row. The network kept the habit of its ancestor: its row i - 1 predicts token i, so that the
-first token of a block is predicted by the end of the block before it, which does not see it.
+A token attends to its own block and to all earlier ones; blocks are counted from the first token of
+the row. Row i - 1 predicts token i, as in Qwen, so the end of the previous block predicts the first
+token of a block.
 
-No file of the checkpoint says which token is the mask; the tokenizer has one by a name of its own.
-Not here: the order in which a block is written (see `sampling.nested`).
+No file of the checkpoint names the mask token; the tokenizer has it under its own spelling.
+`sampling.nested` implements the order in which a block is written.
 """
 
 from remask.denoisers.native import Family
@@ -15,13 +15,13 @@ ARCHITECTURE = "Fast_dLLM_QwenForCausalLM"
 
 
 class FastDLLM(Qwen):
-    """Qwen2 blocks, block-causal, whose rows are brought in line with the tokens."""
+    """Block-causal Qwen2 with shifted rows."""
 
     family = "Fast-dLLM v2"
     shifted = True
     qkv_bias = True
     block_key, usual_block = "bd_size", 32
-    ignored = ("conplemenrary_mask",)  # of the authors' trainer, spelled so
+    ignored = ("conplemenrary_mask",)  # spelled like this in the authors' trainer
 
 
 FAMILY = Family(

@@ -1,11 +1,10 @@
-"""iLLaDA's architecture: LLaDA retrained on Llama's blocks with shared keys (arXiv:2606.25331).
+"""iLLaDA: LLaDA retrained with Llama's blocks and grouped keys (arXiv:2606.25331).
 
-Tensor names are those of Llama on the hub, and so is the network, but that it looks both ways; the
-head is the embedding. Layer norms and biases, for which its configuration has keys, are refused.
+Network and tensor names are Llama's, with bidirectional attention and a tied head. Layer norms and
+biases, which its configuration has keys for, raise.
 
-No file of the checkpoint names the mask token: its id is the authors' word. The chat template was
-not seen. The one here is inferred from the tokenizer's kin, so `load` refuses a tokenizer without
-the tokens that it is made of, rather than ask in a way that the model never learned.
+No file of the checkpoint names the mask token; its id is from the authors. The chat template is
+inferred from similar tokenizers, so `load` refuses a tokenizer without the tokens of the template.
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ BEGIN, END = "<[begin▁of▁sentence]>", "<[end▁of▁sentence]>"
 
 
 class ILLaDA(Qwen):
-    """Llama's blocks, both ways: no biases, and no norms of q and k."""
+    """Bidirectional Llama."""
 
     family = "iLLaDA"
     supported: Mapping[str, Any] = {
@@ -28,7 +27,7 @@ class ILLaDA(Qwen):
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> QwenConfig:
-        """Return the configuration; one that is silent on it means a tied head."""
+        """Return the configuration; the head is tied by default."""
         return super().read({"tie_word_embeddings": True, **config})
 
 
@@ -39,7 +38,7 @@ FAMILY = Family(
     template=f"{BEGIN}user\n{{prompt}}{END}{BEGIN}assistant\n",
     system=f"{BEGIN}system\n{{system}}{END}",
     inferred=(BEGIN, END),
-    trims=True,  # as LLaDA's; like the rest of the template, not seen
+    trims=True,  # like LLaDA's; inferred
     ends=(),  # EOS ends the turn
     mask_token="<[MASK]>",
     mask_id=5,

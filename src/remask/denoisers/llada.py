@@ -1,8 +1,7 @@
-"""LLaDA's dense architecture: a Llama block that looks both ways (arXiv:2502.09992).
+"""LLaDA: bidirectional Llama blocks (arXiv:2502.09992).
 
-Reads and writes the hub's tensor names; inside, q, k and v are one matrix, and gate and up another.
-What the published configurations never use (biases, ALiBi, QK-norm inside the dense model, other
-norms) is refused when a configuration asks for it, not ignored.
+q, k and v are fused into one matrix, gate and up into another; the hub has them separately.
+Settings that no published configuration uses (biases, ALiBi, QK norms, other norms) raise.
 """
 
 import math
@@ -39,7 +38,7 @@ _SUPPORTED = {
     "multi_query_attention": False,
     "rope_full_precision": True,
 }
-# Keys that matter only with settings that are refused, and those of the initialisation.
+# Keys of unsupported settings and of the initialisation.
 _IGNORED = (
     "alibi_bias_max", "attention_layer_norm_with_affine", "embedding_size", "flash_attention",
     "init_cutoff_factor", "init_device", "init_fn", "init_std", "mlp_ratio", "precision",
@@ -55,7 +54,7 @@ class LLaDAConfig:
     mlp_hidden_size: int
     vocab_size: int
     max_sequence_length: int
-    rope_theta: float = 10_000.0  # of the authors' class; the published files say 500,000
+    rope_theta: float = 10_000.0  # default of the authors' class; published files have 500,000
     rms_norm_eps: float = 1e-5
     weight_tying: bool = False
 
@@ -63,7 +62,7 @@ class LLaDAConfig:
     def read(config: Mapping[str, Any]) -> "LLaDAConfig":
         changed = {
             "n_kv_heads": config.get("n_kv_heads") or config.get("n_heads"),
-            # The embedding may be padded beyond the vocabulary; logits are as wide as it is.
+            # The embedding may be wider than the vocabulary; logits have its width.
             "vocab_size": config.get("embedding_size") or config.get("vocab_size"),
         }
         known = read_fields(
@@ -102,7 +101,7 @@ class LLaDA(Network):
         )  # fmt: skip
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw fresh weights; the residual outputs start smaller, by depth."""
+        """Draw initial weights; those of residual outputs are scaled down by depth."""
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 residual = name.endswith(("attention.out.weight", "mlp.down.weight"))
@@ -142,7 +141,7 @@ def tensor_map(config: LLaDAConfig) -> TensorMap:
 
 
 def hub_tensors(model: LLaDA) -> dict[str, Tensor]:
-    """Return the weights under the hub's names, ready to be saved."""
+    """Return the weights by hub name."""
     places = stacked(model, tensor_map(model.config))
     return {hub: place.contiguous() for hub, place in places.items()}
 
@@ -155,7 +154,7 @@ FAMILY = Family(
     system=LLADA_SYSTEM,
     trims=True,
     ends=("<|eot_id|>",),
-    turns=False,  # the base model's tokenizer may do without
+    turns=False,  # the tokenizer of the base model may lack the tokens
     mask_token="<|mdm_mask|>",
     head="model.transformer.ff_out.weight",
     model_types=("llada",),

@@ -1,10 +1,8 @@
 """LLaDA2: block-causal attention and many small experts (LLaDA2.0-mini, LLaDA2.1-mini).
 
-A token sees its own block, both ways, and every earlier block. Blocks count from the very first
-token of the row, so the end of a prompt shares a block with the start of its answer. What the
-published configurations never use (biases of q, k and v, other routers, a normed head) is refused.
-
-Not here: how such a model is sampled, or scored, block by block.
+A token attends to its own block and to all earlier ones. Blocks are counted from the first token of
+the row, so the end of a prompt shares a block with the beginning of its answer. Settings that no
+published configuration uses (biases of q, k and v, other routers, a normed head) raise.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,7 +64,7 @@ class LLaDA2Config:
     routed_scaling_factor: float = 2.5
     rms_norm_eps: float = 1e-5
     use_bias: bool = True  # of the output projection of attention
-    block_size: int = 32  # in no published config.json: the models were trained with it
+    block_size: int = 32  # value used in training; no published config.json has the key
 
     @staticmethod
     def read(config: Mapping[str, Any]) -> "LLaDA2Config":
@@ -97,14 +95,14 @@ class LLaDA2Config:
 
     @property
     def rotated(self) -> int:
-        """How many dimensions of a head are rotated: its first ones."""
+        """Number of rotated dimensions of a head, the first ones."""
         return int(self.head_dim * self.partial_rotary_factor)
 
 
 class Router(nn.Module):
-    """The best k experts of the best groups, weighted by their shares; all of it in float32.
+    """Select the k best experts of the best groups and normalise their weights, in float32.
 
-    A bias per expert, learned to even out the load, takes part in the choice and not in the weight.
+    A learned bias per expert balances the load; it affects the selection and not the weights.
     """
 
     def __init__(self, config: LLaDA2Config) -> None:
@@ -125,7 +123,7 @@ class Router(nn.Module):
 
     def score(self, rows: Tensor) -> Tensor:
         if rows.is_cuda and rows.dtype == torch.bfloat16 and not torch.is_grad_enabled():
-            # Products of bfloat16 are exact in float32: only the order of the sum is another.
+            # Products of bfloat16 are exact in float32; only the order of the sum differs.
             return torch.mm(rows, self.weight.T, out_dtype=torch.float32)
         return F.linear(rows.float(), self.weight.float())
 
@@ -241,7 +239,7 @@ FAMILY = Family(
     system=ROLE_SYSTEM,
     ends=("<|role_end|>",),
     schedule="shares",
-    turns=False,  # no tokenizer of the authors was seen
+    turns=False,  # not checked: we have not seen the authors' tokenizer
     model_types=("llada2_moe",),
     settled={"use_bias": ".attention.dense.bias"},
 )

@@ -1,9 +1,8 @@
-"""LLaDA-MoE: LLaDA with normed heads, and experts for MLPs (LLaDA-MoE-7B-A1B).
+"""LLaDA-MoE: LLaDA with QK norms and experts instead of MLPs (LLaDA-MoE-7B-A1B).
 
-The router is the one that runs in the released code, which is not the one its configuration
-describes: no renormalisation, no scaling, no groups, whatever config.json says of them. What the
-published configurations never use (biases, clipping, a shared expert, dense layers) is refused.
-Its config.json calls itself model_type "llada"; only the architecture tells the two apart.
+The router follows the released code, not the configuration: no renormalisation, scaling or groups.
+Settings that no published configuration uses (biases, clipping, a shared expert, dense layers)
+raise. Its model_type is "llada", like LLaDA's; the architecture differs.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ ARCHITECTURE = "LLaDAMoEModelLM"
 @dataclass(frozen=True, kw_only=True)
 class LLaDAMoEConfig(QwenMoeConfig):
     expert_intermediate_size: int
-    rope_theta: float = field()  # the authors' class has no usable default
+    rope_theta: float = field()  # required: the authors' class has no usable default
     rms_norm_eps: float = 1e-5
     moe_router_enable_expert_bias: bool = False
 
@@ -91,7 +90,7 @@ FAMILY = Family(
     template=ROLE_TEMPLATE,
     system=ROLE_SYSTEM,
     ends=("<|role_end|>",),
-    turns=False,  # no tokenizer of the authors was seen
+    turns=False,  # not checked: we have not seen the authors' tokenizer
     model_types=("llada", "lladamoe"),
     spare={".mlp.expert_bias": "the released code adds it where config.json switches it on alone"},
 )

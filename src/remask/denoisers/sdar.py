@@ -1,12 +1,12 @@
-"""SDAR: Qwen3 made to write small blocks, dense or with experts (arXiv:2510.06303).
+"""SDAR: Qwen3 with small blocks, dense or with experts (arXiv:2510.06303).
 
-SDAR-1.7B, -4B and -8B and their descendants TraDo (arXiv:2509.06949) are Qwen3 under its own tensor
-names; SDAR-30B-A3B is Qwen3-MoE. A token sees its own block, both ways, and every earlier one;
-blocks count from the first token of the row, and the row of a masked token predicts that token.
-What the published configurations never use (dense layers among the experts) is refused.
+SDAR-1.7B, -4B and -8B and TraDo (arXiv:2509.06949) have Qwen3's network and tensor names;
+SDAR-30B-A3B has those of Qwen3-MoE. A token attends to its own block and to all earlier ones;
+blocks are counted from the first token of the row, and row i predicts token i. Dense layers among
+the experts raise.
 
-Blocks have 4 tokens. Few config.json files say so; checkpoints with other blocks say it in their
-names, as in SDAR-1.7B-Chat-b32.
+Blocks have 4 tokens. Few config.json files have the size; names of checkpoints with other blocks
+contain it, as in SDAR-1.7B-Chat-b32.
 """
 
 import re
@@ -31,11 +31,11 @@ from remask.errors import CheckpointError
 
 ARCHITECTURE = "SDARForCausalLM"
 MOE_ARCHITECTURE = "SDARMoeForCausalLM"
-_BLOCKS = re.compile(r"-b(\d+)$")  # how a name ends that tells the size of the blocks
+_BLOCKS = re.compile(r"-b(\d+)$")  # block size at the end of a name
 
 
 class SDAR(Qwen):
-    """Qwen3 blocks, block-causal: heads of q and k normed, no biases."""
+    """Block-causal Qwen3."""
 
     family = "SDAR"
     qk_norm = True
@@ -54,7 +54,7 @@ class SDARMoeConfig(QwenMoeConfig):
 
 
 class SDARMoe(SDAR):
-    """Qwen3-MoE blocks, block-causal: experts in every layer."""
+    """Block-causal Qwen3-MoE with experts in every layer."""
 
     config: SDARMoeConfig
     family = "SDAR-MoE"
@@ -84,7 +84,7 @@ class SDARMoe(SDAR):
 
 
 def named(name: str) -> dict[str, Any]:
-    """Return what the name of a checkpoint says of its blocks."""
+    """Return the block size in the name of a checkpoint."""
     size = _BLOCKS.search(name)
     return {"block_size": int(size[1])} if size else {}
 
@@ -94,9 +94,9 @@ FAMILY = Family(
     build=SDAR.build,
     tensor_map=tensor_map,
     system=SYSTEM_TURN,
-    template=CHAT,  # Qwen3's, which asks for no thought unless it is told to
+    template=CHAT,  # Qwen3's without thinking
     ends=(END_OF_TURN,),
-    mask_token="<|MASK|>",  # tokenizer_config.json names it, config.json seldom
+    mask_token="<|MASK|>",  # named in tokenizer_config.json, seldom in config.json
     mask_id=151_669,
     model_types=("sdar",),
     schedule="shares",
