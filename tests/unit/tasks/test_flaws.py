@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from by_hand import APPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,24 +15,7 @@ from remask.tasks.choice_flaws import CHOICE_FLAWS
 from remask.tasks.flaws import KINDS, MAKERS, inject, is_flawed
 from remask.tasks.wordmath import sentences
 
-TOLD = "Zoe has 12+5=17. Tom has 17*3=51. The answer is 51."
-APPLES = Problem(
-    id="by-hand",
-    task="wordmath",
-    level="easy",
-    prompt=(
-        "Tom has 3 times what Zoe has. Ben has 12 apples. Zoe has 5 more than Ben. "
-        "Mia has half of what Ben has. How many does Tom have?"
-    ),
-    gold="51",
-    solution=TOLD,
-    facts={
-        "item": "apples",
-        "values": {"Ben": 12, "Zoe": 17, "Tom": 51, "Mia": 6},
-        "steps": {"Zoe": ["12+5", "5+12"], "Tom": ["17*3", "3*17"], "Mia": ["12/2"]},
-        "needed": ["Zoe", "Tom"],
-    },
-)
+TOLD = APPLES.solution
 WORDS = {"more": "taller", "less": "shorter", "most": "tallest", "least": "shortest"}
 RANKING = Problem(
     id="ranking",

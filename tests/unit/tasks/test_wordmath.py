@@ -2,32 +2,17 @@ import re
 from itertools import product
 
 import pytest
+from by_hand import APPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.tasks.base import Problem, count_pieces
+from remask.tasks.base import count_pieces
 from remask.tasks.quantities import SIZES
 from remask.tasks.wordmath import CLOSINGS, ITEMS, NAMES, RESTATED, STEPS, WordMath
 
 TASK = WordMath()
 NUMBERS = range(200)
-PROBLEM = Problem(
-    id="by-hand",
-    task="wordmath",
-    level="easy",
-    prompt=(
-        "Tom has 3 times what Zoe has. Ben has 12 apples. Zoe has 5 more than Ben. "
-        "Mia has half of what Ben has. How many does Tom have?"
-    ),
-    gold="51",
-    solution="Zoe has 12+5=17. Tom has 17*3=51. The answer is 51.",
-    facts={
-        "item": "apples",
-        "values": {"Ben": 12, "Zoe": 17, "Tom": 51, "Mia": 6},
-        "steps": {"Zoe": ["12+5", "5+12"], "Tom": ["17*3", "3*17"], "Mia": ["12/2"]},
-        "needed": ["Zoe", "Tom"],
-    },
-)
+PROBLEM = APPLES
 
 
 def test_every_quantity_of_the_prompt_has_two_digits_and_every_step_is_arithmetic():
