@@ -1,10 +1,10 @@
-"""What a training leaves in its folder: checkpoints to continue from, and model folders.
+"""The folder of a training: checkpoints and models.
 
-    OUT/checkpoint-000100/   weights, optimizer and place; the last three and the best stay
-    OUT/best/                the model with the best validation, as `remask.load` reads it
+    OUT/checkpoint-000100/   weights, optimizer and progress; the last three and the best are kept
+    OUT/best/                the model with the best validation, for `remask.load`
     OUT/final/               the model after the last update
 
-Rollouts are not saved: checkpoints are made between them, and draws are keyed by identity.
+Rollouts are not saved: checkpoints are written between them.
 """
 
 import shutil
@@ -33,21 +33,30 @@ LOG, COMPLETIONS = "log.jsonl", "completions.jsonl"
 SETTINGS = "settings.yaml"
 # Files of the initial model that hold for the trained one too; `save` writes the others.
 _CARRIED = (
-    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-    "merges.txt", "chat_template.json", "chat_template.jinja",
-)  # fmt: skip
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "chat_template.json",
+    "chat_template.jinja",
+)
 
 
 def folder_of(out: Path) -> RunFolder:
     """Return the folder of a training."""
     return RunFolder(
-        out=out, command="align", logs=(LOG, COMPLETIONS), models=(BEST, FINAL), num_kept=3,
+        out=out,
+        command="align",
+        logs=(LOG, COMPLETIONS),
+        models=(BEST, FINAL),
+        num_kept=3,
         may_grow=frozenset({"updates"}),
-    )  # fmt: skip
+    )
 
 
 def inputs_of(settings: "AlignSettings") -> list[Path | None]:
-    """Return the paths that a training reads, none of which it may overwrite."""
+    """Return the inputs of a training, which it must not overwrite."""
     return [Path(settings.model), settings.data]
 
 
@@ -78,13 +87,13 @@ def update_of_model(folder: RunFolder, name: str) -> int | None:
 def save_model(
     policy: Policy, settings: "AlignSettings", name: str, *, update: int, writes: bool = True
 ) -> None:
-    """Write the policy as a model folder in the hub's layout; under LoRA the adapter beside it.
+    """Write the policy as a model folder in the hub's layout, with LoRA also the adapter.
 
     Args:
-        policy: after an update.
+        policy: the policy.
         settings: of the run.
         name: of the folder in `settings.out`.
-        update: the number of that update.
+        update: number of the last update.
         writes: whether this rank writes; all ranks must call.
     """
     weights = whole_tensors(policy.model.state_dict(), here=writes)
@@ -101,10 +110,13 @@ def save_model(
         config = read_config(source)
         family = find_family(config, source)
         save(
-            part, config, _generation(source, policy.preset),
-            policy.tokenizer.backend, stacked(network, family.tensor_map(network)),
+            part,
+            config,
+            _generation(source, policy.preset),
+            policy.tokenizer.backend,
+            stacked(network, family.tensor_map(network)),
             dtype=policy.model.embedding.weight.dtype,
-        )  # fmt: skip
+        )
         if settings.tuning == "lora":
             lora.save_adapter(policy.model, weights, settings, part / ADAPTER)
 
@@ -113,9 +125,9 @@ def save_model(
 
 
 def _generation(source: Path, preset: Preset) -> dict[str, Any]:
-    """Return generation_config.json, with the preset that belongs to the model's name.
+    """Return generation_config.json with the preset of the initial model.
 
-    The trained model has another name, under which no preset would be found.
+    Presets are found by the name of a model, and the trained model has a different name.
     """
     path = source / "generation_config.json"
     generation = read_json(path) if path.exists() else {}

@@ -31,9 +31,10 @@ class Distributed:
         wanted = choose_device(settings.device)
         self._settings = settings
         self._accelerator: Any = Accelerator(
-            cpu=wanted.type == "cpu", log_with=find_trackers(settings.track) or None,
+            cpu=wanted.type == "cpu",
+            log_with=find_trackers(settings.track) or None,
             project_dir=folder_of(settings.out),
-        )  # fmt: skip
+        )
         self.size: int = self._accelerator.num_processes
         self.rank: int = self._accelerator.process_index
         self.device = wanted if self.size == 1 else torch.device(self._accelerator.device)
@@ -125,8 +126,10 @@ class Distributed:
     def start_trackers(self, update: int) -> None:
         """Start trackers at an update; TensorBoard hides older values of later updates."""
         s = self._settings
-        named = {"tensorboard": {"purge_step": update + 1},
-                 "wandb": {"name": s.out.name, "dir": str(s.out)}}  # fmt: skip
+        named = {
+            "tensorboard": {"purge_step": update + 1},
+            "wandb": {"name": s.out.name, "dir": str(s.out)},
+        }
         self._accelerator.init_trackers(PROJECT, plain(record(s)), named)
 
     def track(self, row: Mapping[str, Any]) -> None:

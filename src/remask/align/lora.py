@@ -28,8 +28,14 @@ if TYPE_CHECKING:
 AUTO = "auto"
 _NAME = "default"  # of the adapter
 _PARTS = ("lora_A", "lora_B")
-_LEAVES = ("attention.qkv", "attention.out", "mlp.gate_up", "mlp.down", "shared.gate_up",
-           "shared.down")  # fmt: skip
+_LEAVES = (
+    "attention.qkv",
+    "attention.out",
+    "mlp.gate_up",
+    "mlp.down",
+    "shared.gate_up",
+    "shared.down",
+)
 _FILE = "adapter_model.safetensors"
 
 
@@ -68,9 +74,12 @@ def attach(network: Network, settings: "AlignSettings") -> None:
     targets = find_targets(network, settings.lora_targets)
     network.requires_grad_(False)
     config = peft.LoraConfig(
-        r=settings.lora_rank, lora_alpha=settings.lora_alpha, lora_dropout=settings.lora_dropout,
-        target_modules=targets, bias="none",
-    )  # fmt: skip
+        r=settings.lora_rank,
+        lora_alpha=settings.lora_alpha,
+        lora_dropout=settings.lora_dropout,
+        target_modules=targets,
+        bias="none",
+    )
     # peft draws initial weights, which are replaced below, and imports quantisation packages.
     with torch.random.fork_rng([]), aside():
         peft.inject_adapter_in_model(config, network, adapter_name=_NAME)
@@ -150,10 +159,15 @@ def save_adapter(
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     save_file(whole, folder / _FILE, metadata={"format": "pt"})
     config = {
-        "peft_type": "LORA", "base_model_name_or_path": settings.model, "r": settings.lora_rank,
-        "lora_alpha": settings.lora_alpha, "lora_dropout": settings.lora_dropout, "bias": "none",
-        "target_modules": [name for name, _ in adapted(network)], "inference_mode": True,
-    }  # fmt: skip
+        "peft_type": "LORA",
+        "base_model_name_or_path": settings.model,
+        "r": settings.lora_rank,
+        "lora_alpha": settings.lora_alpha,
+        "lora_dropout": settings.lora_dropout,
+        "bias": "none",
+        "target_modules": [name for name, _ in adapted(network)],
+        "inference_mode": True,
+    }
     (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 
 

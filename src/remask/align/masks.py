@@ -89,8 +89,10 @@ def _regions(
     numbers = block_numbers(canvas, settings.block, row_block)  # (B, L)
     chosen = _active_blocks(numbers, response, settings, keys)[..., None]  # (M, B, 1)
     return (
-        response & (numbers < chosen), response & (numbers == chosen), response & (numbers > chosen)
-    )  # fmt: skip
+        response & (numbers < chosen),
+        response & (numbers == chosen),
+        response & (numbers > chosen),
+    )
 
 
 def _active_blocks(

@@ -111,9 +111,12 @@ def make_policy(
         _recompute(network)
     network.eval()
     return Policy(
-        name=denoiser.name, model=network, tokenizer=denoiser.tokenizer, preset=denoiser.preset,
+        name=denoiser.name,
+        model=network,
+        tokenizer=denoiser.tokenizer,
+        preset=denoiser.preset,
         in_bfloat16=in_bfloat16,
-    )  # fmt: skip
+    )
 
 
 def trained(policy: Policy) -> dict[str, nn.Parameter]:

@@ -47,9 +47,11 @@ class Rollout:
 def task_of(settings: AlignSettings) -> Task:
     """Return the task of a training, without reading the rows of a benchmark."""
     return find_task(
-        settings.task, path=settings.data, wording=settings.wording,
+        settings.task,
+        path=settings.data,
+        wording=settings.wording,
         allow_execution=settings.allow_execution,
-    )  # fmt: skip
+    )
 
 
 class Prompts:
@@ -210,10 +212,13 @@ class RolloutMaker:
         if self.reward is None:
             gold = gold_samples(self.denoiser, problems, s.num_generations, self.sampler.length)
             return Rollout(
-                problems=repeated, samples=tuple(gold), rewards=[None] * len(gold), parts={},
+                problems=repeated,
+                samples=tuple(gold),
+                rewards=[None] * len(gold),
+                parts={},
                 advantages=torch.zeros(len(gold)),
                 seconds={"rollout": self.clock() - started, "score": 0.0},
-            )  # fmt: skip
+            )
         seed = rng.key(s.seed, "rollout", "align", rollout)
         drawn = draw_groups(self.denoiser, problems, s.num_generations, self.sampler, seed=seed)
         written = self.clock()
@@ -223,7 +228,11 @@ class RolloutMaker:
         values = torch.tensor([math.nan if r is None else r for r in rewards])
         advantages = group_advantages(values.view(-1, s.num_generations)).flatten()
         return Rollout(
-            problems=repeated, samples=tuple(drawn), rewards=rewards, parts=parts,
-            advantages=advantages, metrics=metrics,
+            problems=repeated,
+            samples=tuple(drawn),
+            rewards=rewards,
+            parts=parts,
+            advantages=advantages,
+            metrics=metrics,
             seconds={"rollout": written - started, "score": self.clock() - written},
-        )  # fmt: skip
+        )

@@ -58,9 +58,7 @@ class Learner:
 
         Learning rates stay those of the settings.
         """
-        saved = torch.load(
-            folder / STATE, map_location=device, weights_only=True, mmap=in_parts
-        )  # fmt: skip
+        saved = torch.load(folder / STATE, map_location=device, weights_only=True, mmap=in_parts)
         state = {}
         for number, (name, parameter) in enumerate(self.parameters.items()):
             parameter.copy_(part_of(saved["weights"][name], parameter))

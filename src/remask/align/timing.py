@@ -25,9 +25,15 @@ def measure(settings: AlignSettings) -> dict[str, Any] | None:
     checkpoint.folder_of(s.out).claim(checkpoint.inputs_of(s))
     with TemporaryDirectory() as folder, ExitStack() as stack:
         small = replace(
-            s, out=Path(folder), updates=2 * s.inner_updates, warmup=0, eval_every=0, show_every=0,
-            collapse_window=0, track=("none",),
-        )  # fmt: skip
+            s,
+            out=Path(folder),
+            updates=2 * s.inner_updates,
+            warmup=0,
+            eval_every=0,
+            show_every=0,
+            collapse_window=0,
+            track=("none",),
+        )
         distributed = Distributed(small)
         stack.callback(distributed.leave)
         processes = distributed.size
@@ -35,9 +41,7 @@ def measure(settings: AlignSettings) -> dict[str, Any] | None:
         fills = math.ceil(s.micro_batch / s.num_generations)
         prompts = processes * min(fills, s.prompts_per_update // processes)
         rows: list[Row] = []
-        trainer = AlignTrainer(
-            replace(small, prompts_per_update=prompts), rows.append, distributed
-        )  # fmt: skip
+        trainer = AlignTrainer(replace(small, prompts_per_update=prompts), rows.append, distributed)
         trainer.round()  # the first one also compiles, allocates and fills caches
         rows.clear()
         trainer.round()

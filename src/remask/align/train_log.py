@@ -52,8 +52,13 @@ class TrainLog:
         for sample, problem, reward in list(
             zip(rollout.samples, rollout.problems, rollout.rewards, strict=True)
         )[:NUM_SHOWN]:
-            row = {"step": step, "item": sample.item, "prompt": problem.prompt,
-                   "completion": sample.text, "reward": reward}  # fmt: skip
+            row = {
+                "step": step,
+                "item": sample.item,
+                "prompt": problem.prompt,
+                "completion": sample.text,
+                "reward": reward,
+            }
             self._append(COMPLETIONS, row)
             self.tell(row)
 

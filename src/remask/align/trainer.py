@@ -1,13 +1,12 @@
-"""The training loop: rollouts, and updates on each of them.
+"""The training loop.
 
-    while updates are left:
-        completions of the next prompts, graded, scored, rewarded     `rollout`
-        inner_updates times: gradient, clip, AdamW                    `update`
-        now and then: validation, the best model, a checkpoint        `checkpoint`
+    until all updates are done:
+        generate, grade and score completions of the next prompts     `rollout`
+        inner_updates times: gradient, clipping, AdamW                `update`
+        periodically: validation, best model, checkpoint              `checkpoint`
 
-Every draw is keyed by identity and the schedules are functions of the update, so a resumed run
-equals the uninterrupted one, bit for bit on a CPU in float32. Checkpoints are made between
-rollouts.
+Draws are keyed by identity and schedules are functions of the update, so a resumed run equals an
+uninterrupted one, bit for bit on a CPU in float32. Checkpoints are written between rollouts.
 """
 
 import math
@@ -43,23 +42,30 @@ class AlignTrainer:
     """One training run; nothing is written before `run`."""
 
     def __init__(
-        self, settings: AlignSettings, say: Say, distributed: Distributed | None = None, *,
-        resume: bool = False, resume_from: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        settings: AlignSettings,
+        say: Say,
+        distributed: Distributed | None = None,
+        *,
+        resume: bool = False,
+        resume_from: str = "",
+    ) -> None:
         self.distributed = distributed or Distributed(settings)
         self.share = self.distributed.share(settings.prompts_per_update, "prompts_per_update")
         self.folder = checkpoint.folder_of(settings.out)
         self.train_log = TrainLog(
-            self.folder, say, self.distributed.track,
+            self.folder,
+            say,
+            self.distributed.track,
             is_main_process=self.distributed.is_main_process,
-        )  # fmt: skip
+        )
         self.begun_at: Path | None = None  # the checkpoint to continue from
         saved = self._open(settings, resume=resume, resume_from=resume_from)
         if saved is not None:
             self.folder.compare(saved["run"], decisive(settings))
         s = self.settings = settings
         if s.method != "sft":
-            check_rewards(s, task_of(s))  # before minutes of loading
+            check_rewards(s, task_of(s))  # before the model is loaded
         prompts = self.prompts = Prompts(s)
         self.policy, self.actor, reference = self._load()
         inputs: dict[str, str] = {}
@@ -70,20 +76,26 @@ class AlignTrainer:
             masks.check_length(self.sampler.length)
         acting = self.actor.denoiser
         self.rollout_maker = RolloutMaker(
-            settings=s, prompts=prompts, denoiser=acting, sampler=self.sampler,
+            settings=s,
+            prompts=prompts,
+            denoiser=acting,
+            sampler=self.sampler,
             reward=(
                 None if s.method == "sft" else build_reward(s, prompts.task, acting, reference)
             ),
-        )  # fmt: skip
+        )
         most = self.distributed.largest if self.distributed.is_sharded else None
         self.updater = Updater(self.policy, s, masks, reference, most)
         self.parameters = trained(self.policy)
         self.optimizer = make_optimizer(list(self.parameters.values()), s)
         self.guard = CollapseGuard(s)
         self.learner = Learner(
-            settings=s, parameters=self.parameters, optimizer=self.optimizer, guard=self.guard,
+            settings=s,
+            parameters=self.parameters,
+            optimizer=self.optimizer,
+            guard=self.guard,
             inputs=inputs,
-        )  # fmt: skip
+        )
         self.state = RunState() if saved is None else RunState(**saved["place"])
         self.started, self.start = time.perf_counter(), self.state.update
 
@@ -119,7 +131,7 @@ class AlignTrainer:
         return found
 
     def _begin(self) -> None:
-        """Prepare the folder, and take over the checkpoint to continue from."""
+        """Prepare the folder and load the checkpoint to continue from."""
         s, is_main = self.settings, self.distributed.is_main_process
         self.distributed.wait()  # all ranks have looked into the folder
         if is_main:
@@ -155,7 +167,7 @@ class AlignTrainer:
             done = self.state.update == s.updates
             if s.eval_every and (done or _passed(before, self.state.update, s.eval_every)):
                 self._validate()
-            is_best = self.state.best_update == self.state.update  # to be gone back to
+            is_best = self.state.best_update == self.state.update  # --resume-from best
             stops = not done and self.distributed.sums({"over": float(is_over())})["over"] > 0
             passed = _passed(before, self.state.update, s.checkpoint_every)
             if done or is_best or stops or passed:
@@ -180,10 +192,12 @@ class AlignTrainer:
 
     def _save_model(self, name: str, update: int | None = None) -> None:
         checkpoint.save_model(
-            self.policy, self.settings, name,
+            self.policy,
+            self.settings,
+            name,
             update=self.state.update if update is None else update,
             writes=self.distributed.is_main_process,
-        )  # fmt: skip
+        )
 
     @torch.no_grad()
     def _roll(self) -> Rollout:
@@ -203,13 +217,15 @@ class AlignTrainer:
         row = self._summary(rollout)
         lengths = {"tokens": float(sum(x.num_response for x in rollout.samples))}
         batch = Batch(
-            samples=rollout.samples, advantages=rollout.advantages,
-            num_tokens=round(self.distributed.sums(lengths)["tokens"]), num_rows=s.num_rows,
+            samples=rollout.samples,
+            advantages=rollout.advantages,
+            num_tokens=round(self.distributed.sums(lengths)["tokens"]),
+            num_rows=s.num_rows,
             update=state.update,
-        )  # fmt: skip
+        )
         started = time.perf_counter()
         times = min(s.inner_updates, s.updates - state.update)
-        old: list[Any] = [()]  # the first update starts where the rollout was made
+        old: list[Any] = [()]  # none for the first update: the policy is that of the rollout
         if s.method == "diffu_grpo":
             ahead = range(state.update + 1, state.update + times)
             old += [self.updater.old_log_probs(batch, update) for update in ahead]
@@ -217,15 +233,23 @@ class AlignTrainer:
         for k in range(times):
             logs = self._update(replace(batch, update=state.update, old_logp=old[k % len(old)]))
             seconds = time.perf_counter() - started
-            self._log({**(row if k == 0 else {}), **logs, "time/update": seconds,
-                       "num_tokens": batch.num_tokens})  # fmt: skip
+            self._log(
+                {
+                    **(row if k == 0 else {}),
+                    **logs,
+                    "time/update": seconds,
+                    "num_tokens": batch.num_tokens,
+                }
+            )
             started = time.perf_counter()
             likelihoods += [v for name, v in logs.items() if name.endswith("/elbo_pos")]
         if "reward" in row:
             self.guard.watch(
-                reward=row["reward"], length=row["completions/mean_length"],
-                likelihoods=likelihoods, update=state.update,
-            )  # fmt: skip
+                reward=row["reward"],
+                length=row["completions/mean_length"],
+                likelihoods=likelihoods,
+                update=state.update,
+            )
 
     def _summary(self, rollout: Rollout) -> Row:
         rows = self.distributed.gather(measured(rollout, self.settings.num_generations))
@@ -238,7 +262,7 @@ class AlignTrainer:
         return {**summary(rows), **means, **slowest}
 
     def _update(self, batch: Batch) -> Row:
-        """Make one optimizer update, or skip it where loss or gradient is not finite."""
+        """Make one optimizer update, or skip it if loss or gradient is not finite."""
         s, parameters = self.settings, list(self.parameters.values())
         rate = s.learning_rate * rate_at(batch.update, s)
         for group in self.optimizer.param_groups:
@@ -261,14 +285,19 @@ class AlignTrainer:
         left = (time.perf_counter() - self.started) / done * (self.settings.updates - self.start)
         eta = left - (time.perf_counter() - self.started)
         known = {name: _number(value) for name, value in row.items()}
-        self.train_log.log({
-            "step": self.state.update, "max_steps": self.settings.updates, **known,
-            "memory/peak_gb": peak_memory_gb(self.distributed.device), "eta_s": max(0.0, eta),
-        })  # fmt: skip
+        self.train_log.log(
+            {
+                "step": self.state.update,
+                "max_steps": self.settings.updates,
+                **known,
+                "memory/peak_gb": peak_memory_gb(self.distributed.device),
+                "eta_s": max(0.0, eta),
+            }
+        )
 
     @torch.no_grad()
     def _validate(self) -> None:
-        """Log greedy accuracy on validation problems, and keep the model if it is the best."""
+        """Log greedy accuracy on validation problems, and save the model if it is the best."""
         s, state = self.settings, self.state
         if not s.eval_every:
             return
@@ -283,10 +312,15 @@ class AlignTrainer:
         graded = self.distributed.gather(right)
         lengths = self.distributed.gather([sample.num_response for sample in drawn])
         accuracy = sum(graded) / len(graded)
-        self.train_log.log({
-            "step": state.update, "max_steps": s.updates, "eval/accuracy": accuracy,
-            "eval/mean_length": sum(lengths) / len(lengths), "eval/problems": len(graded),
-        })  # fmt: skip
+        self.train_log.log(
+            {
+                "step": state.update,
+                "max_steps": s.updates,
+                "eval/accuracy": accuracy,
+                "eval/mean_length": sum(lengths) / len(lengths),
+                "eval/problems": len(graded),
+            }
+        )
         if accuracy > state.best:
             state.best, state.best_update = accuracy, state.update
             self._save_model(checkpoint.BEST)
@@ -298,16 +332,18 @@ class AlignTrainer:
         state = self.learner.state(here=is_main)
         if is_main:
             self.folder.save(
-                place.update, lambda part: torch.save(state, part / STATE),
-                self.learner.facts(place), place.best_update,
-            )  # fmt: skip
+                place.update,
+                lambda part: torch.save(state, part / STATE),
+                self.learner.facts(place),
+                place.best_update,
+            )
         self.distributed.wait()
 
     def _match_best(self) -> None:
         """Make `best` the model of the best validation so far.
 
-        It may be of a later update, or damaged. If its checkpoint is gone, the best of the
-        validations to come takes its place.
+        The folder may be damaged or belong to a later update. If the checkpoint of the best
+        validation is gone, the best of the following validations replaces it.
         """
         state, wanted = self.state, None
         if state.best > -math.inf:
@@ -359,9 +395,7 @@ def align(
         stack.callback(distributed.leave)
         held = folder.hold(checkpoint.inputs_of(settings))
         distributed.on_main(lambda: stack.enter_context(held))
-        trainer = AlignTrainer(
-            settings, say, distributed, resume=resume, resume_from=resume_from
-        )  # fmt: skip
+        trainer = AlignTrainer(settings, say, distributed, resume=resume, resume_from=resume_from)
         return trainer.run(is_over)
 
 
@@ -382,5 +416,5 @@ def _passed(before: int, after: int, every: int) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """Return a value that JSON has: None for what is not finite."""
+    """Return a value for JSON: None instead of NaN and infinity."""
     return value if not isinstance(value, float) or math.isfinite(value) else None
