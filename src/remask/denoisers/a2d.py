@@ -81,11 +81,20 @@ FAMILY = Family(
     named=named,
 )
 QWEN2_FAMILY = replace(
-    FAMILY, architecture=QWEN2_ARCHITECTURE, build=A2DQwen2.build, model_types=("a2d-qwen2",),
-    template=QWEN2_SYSTEM + CHAT, primer="",
-)  # fmt: skip
+    FAMILY,
+    architecture=QWEN2_ARCHITECTURE,
+    build=A2DQwen2.build,
+    model_types=("a2d-qwen2",),
+    template=QWEN2_SYSTEM + CHAT,
+    primer="",
+)
 LLAMA_FAMILY = replace(
-    QWEN2_FAMILY, architecture=LLAMA_ARCHITECTURE, build=A2DLlama.build,
-    model_types=("a2d-llama",), template=LLAMA_TEMPLATE, system=LLAMA_SYSTEM, trims=True,
+    QWEN2_FAMILY,
+    architecture=LLAMA_ARCHITECTURE,
+    build=A2DLlama.build,
+    model_types=("a2d-llama",),
+    template=LLAMA_TEMPLATE,
+    system=LLAMA_SYSTEM,
+    trims=True,
     ends=("<|eot_id|>",),
-)  # fmt: skip
+)

@@ -21,9 +21,7 @@ class ILLaDA(Qwen):
     """Bidirectional Llama."""
 
     family = "iLLaDA"
-    supported: Mapping[str, Any] = {
-        **SUPPORTED, "layer_norm_eps": None, "rope_scaling": None
-    }  # fmt: skip
+    supported: Mapping[str, Any] = {**SUPPORTED, "layer_norm_eps": None, "rope_scaling": None}
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> QwenConfig:

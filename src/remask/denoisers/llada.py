@@ -66,9 +66,12 @@ class LLaDAConfig:
             "vocab_size": config.get("embedding_size") or config.get("vocab_size"),
         }
         known = read_fields(
-            LLaDAConfig, {**config, **changed}, supported=_SUPPORTED, family="LLaDA",
+            LLaDAConfig,
+            {**config, **changed},
+            supported=_SUPPORTED,
+            family="LLaDA",
             ignored=_IGNORED,
-        )  # fmt: skip
+        )
         return LLaDAConfig(**known).checked()
 
     def checked(self) -> "LLaDAConfig":
@@ -95,10 +98,15 @@ class LLaDA(Network):
             for _ in range(c.n_layers)
         )
         super().__init__(
-            blocks, vocab_size=c.vocab_size, width=c.d_model, eps=c.rms_norm_eps,
-            tied=c.weight_tying, max_length=c.max_sequence_length,
-            rotated=c.d_model // c.n_heads, theta=c.rope_theta,
-        )  # fmt: skip
+            blocks,
+            vocab_size=c.vocab_size,
+            width=c.d_model,
+            eps=c.rms_norm_eps,
+            tied=c.weight_tying,
+            max_length=c.max_sequence_length,
+            rotated=c.d_model // c.n_heads,
+            theta=c.rope_theta,
+        )
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw initial weights; those of residual outputs are scaled down by depth."""

@@ -72,9 +72,12 @@ class LLaDA2Config:
         if not config.get("first_k_dense_replace"):
             changed["intermediate_size"] = config.get("intermediate_size") or 1  # is not used
         known = read_fields(
-            LLaDA2Config, {**config, **changed}, supported=_SUPPORTED, family="LLaDA2",
+            LLaDA2Config,
+            {**config, **changed},
+            supported=_SUPPORTED,
+            family="LLaDA2",
             ignored=("rotary_dim",),
-        )  # fmt: skip
+        )
         return LLaDA2Config(**known).checked()
 
     def checked(self) -> "LLaDA2Config":
@@ -172,18 +175,26 @@ class LLaDA2(Network):
         self.config = config
         super().__init__(
             (_block(config, i) for i in range(config.num_hidden_layers)),
-            vocab_size=config.vocab_size, width=config.hidden_size, eps=config.rms_norm_eps,
-            tied=False, max_length=config.max_position_embeddings,
-            rotated=config.rotated, theta=config.rope_theta, stretched=config.rope_scaling,
-        )  # fmt: skip
+            vocab_size=config.vocab_size,
+            width=config.hidden_size,
+            eps=config.rms_norm_eps,
+            tied=False,
+            max_length=config.max_position_embeddings,
+            rotated=config.rotated,
+            theta=config.rope_theta,
+            stretched=config.rope_scaling,
+        )
         self.block_size: int = config.block_size
 
 
 def _block(c: LLaDA2Config, layer: int) -> Block:
     attention = Attention(
-        c.hidden_size, c.num_attention_heads, c.num_key_value_heads,
-        head_dim=c.head_dim, qk_norm_eps=c.rms_norm_eps,
-    )  # fmt: skip
+        c.hidden_size,
+        c.num_attention_heads,
+        c.num_key_value_heads,
+        head_dim=c.head_dim,
+        qk_norm_eps=c.rms_norm_eps,
+    )
     if c.use_bias:
         attention.out = nn.Linear(c.num_attention_heads * c.head_dim, c.hidden_size)
     dense = layer < c.first_k_dense_replace

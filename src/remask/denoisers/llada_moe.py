@@ -70,9 +70,11 @@ class LLaDAMoE(Qwen):
     def mlp(self) -> nn.Module:
         c = self.config
         router = SoftmaxRouter(
-            c.hidden_size, c.num_experts, c.num_experts_per_tok,
+            c.hidden_size,
+            c.num_experts,
+            c.num_experts_per_tok,
             biased=c.moe_router_enable_expert_bias,
-        )  # fmt: skip
+        )
         return Experts(router, c.num_experts, c.hidden_size, c.expert_intermediate_size)
 
     def mlp_map(self, ours: str, hub: str) -> TensorMap:

@@ -66,9 +66,12 @@ class QwenConfig:
             "head_dim": config.get("head_dim") or head_dim(config),
         }
         known = read_fields(
-            cls, {**config, **changed}, supported=supported, family=family,
+            cls,
+            {**config, **changed},
+            supported=supported,
+            family=family,
             ignored=("layer_types", *ignored),
-        )  # fmt: skip
+        )
         return cls(**known).checked()
 
     def checked(self) -> Self:
@@ -140,10 +143,16 @@ class Qwen(Network):
             for _ in range(c.num_hidden_layers)
         )
         super().__init__(
-            blocks, vocab_size=c.vocab_size, width=c.hidden_size, eps=c.rms_norm_eps,
-            tied=c.tie_word_embeddings, max_length=c.max_position_embeddings,
-            rotated=c.head_dim, theta=c.rope_theta, stretched=c.rope_scaling,
-        )  # fmt: skip
+            blocks,
+            vocab_size=c.vocab_size,
+            width=c.hidden_size,
+            eps=c.rms_norm_eps,
+            tied=c.tie_word_embeddings,
+            max_length=c.max_position_embeddings,
+            rotated=c.head_dim,
+            theta=c.rope_theta,
+            stretched=c.rope_scaling,
+        )
         self.block_size = block_size
 
     @classmethod
@@ -159,9 +168,10 @@ class Qwen(Network):
     def keys(cls) -> dict[str, Any]:
         """Return the arguments of `QwenConfig.read` for this family."""
         return {
-            "supported": cls.supported, "family": cls.family,
+            "supported": cls.supported,
+            "family": cls.family,
             "ignored": {cls.block_key, *cls.ignored} - {""},
-        }  # fmt: skip
+        }
 
     def mlp(self) -> nn.Module:
         return GatedMLP(self.config.hidden_size, self.config.intermediate_size)
