@@ -1,12 +1,11 @@
-"""D-CoCoA: how unlikely an answer is, times how far its drafts were from it (arXiv:2605.14570).
+"""D-CoCoA: log-likelihood of an answer times its distance from the drafts (arXiv:2605.14570).
 
-Vazhentsev et al. carry CoCoA (arXiv:2502.04964), an uncertainty of the answer times its mean
-dissimilarity to other answers, over to diffusion: the likelihood is that of masked diffusion, and
-the other answers are the states on the way to this one. Known here from abstracts and summaries.
-Assumed: the uncertainty is minus the mean log-probability under random masks (`likelihood`);
-all steps count alike; and the dissimilarity of a step is the share of the response's tokens,
-of those predicted so far, that came out otherwise. The authors compare meanings; comparing tokens
-needs no further model.
+Vazhentsev et al. transfer CoCoA (arXiv:2502.04964), the uncertainty of an answer times its mean
+dissimilarity to other answers, to diffusion: the likelihood is that of masked diffusion, and the
+other answers are intermediate states. We know only abstracts and summaries. Assumed: the
+uncertainty is minus the mean log-probability under random masks (`likelihood`), all steps have
+equal weight, and the dissimilarity of a step is the share of predicted response tokens that differ
+from the final ones. The authors compare meanings; comparing tokens needs no other model.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from remask.values import Sample, Score, Trace, skips_empty
 @checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DCoCoA:
-    """Mean log-probability under random masks, times the trajectory's dissimilarity."""
+    """Mean log-probability under random masks times the dissimilarity of the drafts."""
 
     denoiser: Denoiser
     draws: Draws = DRAWS
@@ -32,7 +31,7 @@ class DCoCoA:
 
     @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return one score per sample; None, for no pass, for an answer without a trace."""
+        """Return one score per sample; None, at no cost, for answers without a trace."""
         # A lone end token may have been written without a step (see `sampling.nested`).
         traced = [(i, s, s.trace) for i, s in enumerate(samples) if s.trace and s.trace.tentative]
         means = masked_log_likelihood(

@@ -1,7 +1,7 @@
-"""Self-evaluation: ask the model whether its answer is right (the paper's prompt).
+"""Self-evaluation: ask the model whether its answer is right, with the paper's prompt.
 
-The paper says what is asked and how the reply is read, not how it is sampled. Here it is greedy, on
-a canvas of 32 tokens, which holds a number and a few words around it, written a token a step.
+The paper does not say how the reply is sampled. Here it is greedy, on a canvas of 32 tokens, one
+token per step.
 """
 
 import re
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)")
 @checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SelfEvaluation:
-    """The number the model answers with; absent, and said so, where it answers with none."""
+    """The number in the reply of the model; absent if the reply has no number."""
 
     denoiser: Denoiser
     questions: Mapping[str, str]  # the prompt as text, by item, for samples without a `question`
@@ -38,7 +38,7 @@ class SelfEvaluation:
 
     @skips_empty
     def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """Return one score per sample; absent where the model cannot be asked about it."""
+        """Return one score per sample; absent if the prompt is unknown or too long."""
         prompts = [self._prompt(one) for one in samples]
         able = [i for i, prompt in enumerate(prompts) if not isinstance(prompt, Score)]
         replies = sample(
@@ -52,7 +52,7 @@ class SelfEvaluation:
         return [p if isinstance(p, Score) else scores[i] for i, p in enumerate(prompts)]
 
     def _prompt(self, answer: Sample) -> list[int] | Score:
-        """Return the question about an answer, or the score of one that cannot be asked about."""
+        """Return the prompt for the judgement of an answer, or an absent score."""
         question = answer.question or self.questions.get(answer.item, "")
         if not question:
             reason = f"the prompt of item {answer.item!r} is not known"
@@ -73,14 +73,14 @@ class SelfEvaluation:
 
 
 def reply_settings(denoiser: Denoiser, sampler: SamplerSettings) -> SamplerSettings:
-    """Return how a reply is written, in the manner that answers are."""
+    """Return the sampler settings of a reply."""
     block = denoiser.block_size or (sampler.block if REPLY % sampler.block == 0 else REPLY)
     length = block * -(-REPLY // block)
     return replace(sampler.at(0.0), length=length, steps=length, block=block)
 
 
 def read_confidence(text: str) -> float | None:
-    """Return the first number in [0, 1]; above 1 it is read on a scale of 10, then clipped."""
+    """Return the first number clipped to [0, 1]; above 1 it is divided by 10 first."""
     number = _NUMBER.search(text)
     if number is None:
         return None

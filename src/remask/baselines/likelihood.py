@@ -1,13 +1,12 @@
-"""Perplexity of a finished answer, by masking random parts of it.
+"""Perplexity of a finished answer by random masks.
 
-LLaDA's estimate of log p(answer | prompt) (arXiv:2502.09992): draw a number l of the answer's n
-tokens uniformly, mask l of them, and weigh the sum of their log-probabilities by n / l. Divided by
-n, a draw is the mean of log p over what it masked, and the mean over draws is minus the logarithm
-of the perplexity. Its authors use 128 draws; here there are 16, as many forward passes.
+LLaDA's estimate of log p(answer | prompt) (arXiv:2502.09992): draw l in 1..n uniformly, mask l of
+the n tokens, and weight the sum of their log-probabilities by n / l. Divided by n, a draw is the
+mean log p of the masked tokens, and the mean over draws is minus the log of the perplexity. The
+authors use 128 draws; the default here is 16, one forward pass each.
 
-The response is masked, its end token included. The tail behind it stays visible. A block-causal
-model reads every noisy block behind clean ones (`sampling.likelihood`): that pass reads the
-row and its clean copy, and counts as two.
+The response is masked, including its end token; the EOS tail stays visible. A block-causal model
+reads a noisy row and its clean copy in one pass, which counts as two (`sampling.likelihood`).
 """
 
 from collections.abc import Sequence
@@ -27,13 +26,13 @@ from remask.values import Canvas, Sample, Score, skips_empty
 
 DRAWS = 16
 Draws = Annotated[int, Setting("Masks per answer.", least=1, most=100_000)]
-_NUMBER = -1  # a counter no place of a canvas uses
+_NUMBER = -1  # a counter that no canvas offset uses
 
 
 @checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Perplexity:
-    """Mean log-probability of the response's tokens under random masks: -log of perplexity."""
+    """Mean log-probability of the response under random masks, minus log perplexity."""
 
     denoiser: Denoiser
     draws: Draws = DRAWS
@@ -49,12 +48,12 @@ class Perplexity:
 
 
 def draw_forwards(denoiser: Denoiser, draws: int) -> int:
-    """Return what so many draws of an answer cost."""
+    """Return the forward passes of this number of draws."""
     return draws * denoiser.forwards_per_call * (1 if denoiser.block_size is None else 2)
 
 
 class MaskDraw(NamedTuple):
-    """One row of the flattened batch: an answer, and which of its masks."""
+    """One row of the flat batch: an answer and the number of its mask."""
 
     sample: Sample
     number: int
@@ -85,7 +84,7 @@ def masked_log_likelihood(
 
 
 def _read(denoiser: Denoiser, jobs: Sequence[MaskDraw]) -> list[float]:
-    """Return the mean log-probability of what each row masks, from one forward pass."""
+    """Return the mean log-probability of the masked tokens of each row."""
     canvas, response = finished_rows(denoiser, [job.sample for job in jobs])
     keys = [rng.key(seed, s.item, f"perplexity/{s.number}", number) for s, number, seed in jobs]
     masked = random_masks(canvas, response, torch.tensor(keys, device=denoiser.device))
@@ -95,7 +94,7 @@ def _read(denoiser: Denoiser, jobs: Sequence[MaskDraw]) -> list[float]:
 
 
 def random_masks(canvas: Canvas, response: Tensor, keys: Tensor) -> Tensor:
-    """Return masks of 1 to n of each response's n places, all numbers equally likely, (B, L)."""
+    """Return masks, (B, L), of l response tokens per row, l uniform in 1..n."""
     sizes = (rng.uniform(keys, _NUMBER) * response.sum(1)).long() + 1  # (B,)
     draws = rng.uniform(keys[:, None], canvas.offsets).masked_fill(~response, torch.inf)  # (B, L)
     ranks = draws.argsort(1).argsort(1)

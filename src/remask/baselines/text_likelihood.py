@@ -1,13 +1,11 @@
-"""How probable a given text is after another, as evaluation harnesses ask: a Monte Carlo bound.
+"""Log-likelihood of a text given a context, for evaluation harnesses: a Monte Carlo lower bound.
 
-LLaDA's estimate of log p(text | context) from below (arXiv:2502.09992): draw a number l of the
-text's n tokens uniformly, mask l of them, and weigh the sum of their log-probabilities by n / l.
-The mean over draws is `likelihood.masked_log_likelihood` times n. A text of one token has one mask,
-and one draw tells all. Whether greedy decoding writes the text is seen by letting it write as many
-tokens, one a step, the surest first.
+LLaDA's estimate (arXiv:2502.09992) is `likelihood.masked_log_likelihood` times the number of
+tokens. A text of one token has a single mask, so one draw is exact. `greedy` generates a text of
+the same length, one token per step, and compares.
 
-The bound is one on what a model was trained to do with text. One trained to answer has been bent
-away from it, and its numbers mean little beside those of a base model.
+The bound is for models trained on text. Numbers of instruction-tuned models are not comparable
+with those of base models.
 """
 
 from collections.abc import Sequence
@@ -25,10 +23,10 @@ DRAWS = 128  # of LLaDA's authors
 
 @dataclass(frozen=True, kw_only=True)
 class TextLikelihood:
-    """What is known of the probability of one text."""
+    """Estimated log-likelihood of one text."""
 
-    logp: float  # in nats, of all of its tokens together; an estimate, and of a bound from below
-    is_greedy: bool | None  # whether greedy decoding writes it; None: nobody asked
+    logp: float  # in nats, sum over the tokens; estimate of a lower bound
+    is_greedy: bool | None  # whether greedy decoding generates it; None: not computed
     forwards: int
 
 
@@ -41,16 +39,16 @@ def log_likelihood(
     seed: Seed = 0,
     greedy: bool = False,
 ) -> list[TextLikelihood]:
-    """Return how probable the responses are after their prompts.
+    """Return the log-likelihood of the responses given their prompts.
 
     Args:
-        model: that is asked.
+        model: a masked diffusion model.
         samples: the context as `prompt`, and the text as the first `num_response` tokens of the
-            canvas. What stands behind them is seen.
+            canvas. Later tokens stay visible.
         draws: masks per text.
-        seed: of the masks. Texts of one item and length get the same ones, so that the choices of a
-            question are compared fairly.
-        greedy: say too whether greedy decoding writes it, for as many passes as it has tokens.
+        seed: of the masks. Texts with the same item and length get the same masks, so that the
+            choices of a question are compared fairly.
+        greedy: also check greedy decoding, for one forward pass per token.
     """
     logp = _estimates(model, samples, draws, seed)
     written = _greedy(model, samples) if greedy else [(None, 0) for _ in samples]
@@ -65,12 +63,12 @@ def log_likelihood(
 
 
 def _num_draws(sample: Sample, draws: int) -> int:
-    """Return how many masks a text gets: one token has one, and no token none."""
+    """Return the number of draws: a text of one token needs one, an empty text none."""
     return draws if sample.num_response > 1 else sample.num_response
 
 
 def _estimates(model: Denoiser, samples: Sequence[Sample], draws: int, seed: int) -> list[float]:
-    """Return the bound of each text; 0 of one without tokens."""
+    """Return the bound of each text; 0 for an empty text."""
     out = [0.0] * len(samples)
     for count in {_num_draws(one, draws) for one in samples} - {0}:
         rows = [i for i, one in enumerate(samples) if _num_draws(one, draws) == count]
@@ -81,7 +79,7 @@ def _estimates(model: Denoiser, samples: Sequence[Sample], draws: int, seed: int
 
 
 def _greedy(model: Denoiser, samples: Sequence[Sample]) -> list[tuple[bool | None, int]]:
-    """Return of each text whether greedy decoding writes it, and what that cost."""
+    """Return whether greedy decoding generates each text, and the forward passes."""
     out: list[tuple[bool | None, int]] = [(True, 0)] * len(samples)
     for size in {one.num_response for one in samples} - {0}:
         rows = [i for i, one in enumerate(samples) if one.num_response == size]

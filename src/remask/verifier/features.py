@@ -1,4 +1,4 @@
-"""Features of an answer, measured: see `columns` for their names."""
+"""Features of an answer; `columns` lists their names."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ def generation_features(
     decode: Callable[[Sequence[int]], str],
     extract: Callable[[str], str | None],
 ) -> Features:
-    """Return what is known without a further pass."""
+    """Return the features that need no forward pass."""
     marks = tuple(critical(sample))
     features: Features = {"length": sample.num_response, "critical_count": sum(marks)}
     if sample.probs is not None:
@@ -32,7 +32,7 @@ def generation_features(
 
 
 def probe_features(readings: Mapping[str, Reading]) -> Features:
-    """Return what probes read, by their names."""
+    """Return the features of probe readings."""
     features: Features = {}
     for name, reading in readings.items():
         features |= {f"{name}.{which}": reading.value(which) for which in readings_of(name)}
@@ -41,5 +41,5 @@ def probe_features(readings: Mapping[str, Reading]) -> Features:
 
 
 def round_trip_features(score: Score) -> Features:
-    """Return what survived round trips, by metric."""
+    """Return the features of a round-trip score."""
     return {f"{ROUNDTRIPS}.{name}": value for name, value in score.by_metric.items()}

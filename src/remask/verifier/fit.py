@@ -1,9 +1,8 @@
-"""Features of answers with labels -> a verifier in stages. No torch.
+"""Fit a verifier with early exit to features of labelled answers. No torch.
 
-Stages are in order of price: what is known for nothing with the cheapest probes, then those of the
-next price together, round trips at last. A stage of its own for what is known for nothing settled
-answers that one more pass would have told apart (docs/LOG.md). Each is drawn towards the plain mean
-of the label-free values so far.
+Stages are in order of price: free features with the cheapest probes, then all probes of the next
+price, and round trips last. A separate stage for free features decided answers too early
+(docs/LOG.md). Each stage is shrunk towards the mean of the label-free values so far.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,18 +21,18 @@ from remask.probes.settings import Probe
 from remask.values import ROUNDTRIPS
 from remask.verifier.columns import GENERATION, LABEL_FREE, lookup, needs_round_trips, probes_in
 
-FREE = (GENERATION, "length", "critical_count")  # no trace: an answer at hand has none
-_PRICE = ".forwards"  # how the name of what a probe cost ends
+FREE = (GENERATION, "length", "critical_count")  # no trace: external answers have none
+_PRICE = ".forwards"  # suffix of the price of a probe
 Answers = Sequence[Mapping[str, float | None]]  # the features of each
 
 
 def fit_verifier(answers: Answers, right: ArrayLike, provenance: Provenance) -> StagedVerifier:
-    """Return the verifier in stages that answers with labels give.
+    """Return a verifier fitted to labelled answers.
 
     Args:
-        answers: the features of each, by the names of `columns`.
+        answers: features of each answer, named as in `columns`.
         right: the labels.
-        provenance: of the answers; its metrics become the columns that are looked at.
+        provenance: of the answers; its metrics become the columns of the fit.
     """
     stages = stages_of(answers)
     names = dict.fromkeys(name for stage in stages for name in (*stage.columns, *stage.base))
@@ -41,7 +40,7 @@ def fit_verifier(answers: Answers, right: ArrayLike, provenance: Provenance) -> 
 
 
 def stages_of(answers: Answers) -> list[Stage]:
-    """Return what each stage adds; one whose label-free value no answer has is left out."""
+    """Return the stages; a stage is left out if no answer has its label-free value."""
     present = {name for one in answers for name, value in one.items() if value is not None}
     names = {name for name in present if not name.endswith(_PRICE)}
     prices = {name: max(_price(one, name) for one in answers) for name in probes_in(names)}
@@ -69,9 +68,9 @@ def stages_of(answers: Answers) -> list[Stage]:
 def sources_of(
     names: Iterable[str], prices: Mapping[str, float] = MappingProxyType({})
 ) -> list[tuple[str, ...]]:
-    """Return what features of these names are of, a stage after another.
+    """Return the sources of the features of each stage.
 
-    `prices` are the most that probes cost an answer, where that is more than their names say.
+    `prices` are the maximum forward passes per probe, if above the passes in its name.
     """
     dotted = [name for name in sorted(names) if "." in name]
     ranks = {name: _rank(name, prices.get(name, 0)) for name in probes_in(dotted)}
@@ -83,16 +82,13 @@ def sources_of(
 
 
 def _rank(probe: str, spent: float) -> tuple[float, int]:
-    """Return the price of a probe, and its place among those of one price.
-
-    One that answers may do without, or with less of, has the price of those that need it all.
-    """
+    """Return the maximum price of a probe, and its rank among probes of the same price."""
     place = LABEL_FREE.index(probe) if probe in LABEL_FREE else len(LABEL_FREE)
     return max(spent, Probe.named(probe).passes), place
 
 
 def _price(features: Mapping[str, float | None], source: str) -> float:
-    """Return what a source cost: as recorded, or as the name of the probe says."""
+    """Return the recorded price of a source, or the passes in the name of the probe."""
     spent = features.get(f"{source}{_PRICE}")
     if spent is not None:
         return spent

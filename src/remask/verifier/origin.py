@@ -1,4 +1,4 @@
-"""The settings that a fitted verifier was fitted with. No torch."""
+"""The settings in the file of a fitted verifier. No torch."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from remask.settings import checked
 from remask.verifier.columns import probes_in
 from remask.verifier.threshold import ScoreContext, differences
 
-# Of a sampler: what may be given beside a preset.
+# Sampler settings that override a preset.
 _GIVEN = (
     "length", "steps", "block", "temperature", "order", "reveal_threshold", "commit_gap",
     "edit_threshold",
@@ -22,7 +22,7 @@ _GIVEN = (
 
 
 def trip_settings(fitted: StagedVerifier | None) -> ConsistencySettings:
-    """Return the round trips that a verifier was fitted to; the usual ones where it says none."""
+    """Return the round-trip settings of a fit; the defaults if it has none."""
     known = _settings(fitted, "consistency")
     unknown = known.keys() - ConsistencySettings.__dataclass_fields__.keys()
     if unknown:
@@ -34,7 +34,7 @@ def trip_settings(fitted: StagedVerifier | None) -> ConsistencySettings:
 
 
 def canvas_length(fitted: StagedVerifier | None) -> int | None:
-    """Return the canvas of the answers it was fitted to; probes of another read other numbers."""
+    """Return the canvas length of the answers of a fit; None if unknown."""
     length = _settings(fitted, "sampler").get("length")
     if length is not None and (type(length) is not int or length < 1):  # True is an int as well
         raise _damaged("sampler", {"length": length})
@@ -43,7 +43,7 @@ def canvas_length(fitted: StagedVerifier | None) -> int | None:
 
 @checked
 def read_fitted(path: Path) -> StagedVerifier:
-    """Return the verifier in a file, or raise where settings or probes of it cannot be."""
+    """Read a fitted verifier; raise if its settings or probes are invalid."""
     fitted = StagedVerifier.read(path)
     try:
         for name in probes_in(fitted.provenance.metrics):
@@ -58,9 +58,9 @@ def read_fitted(path: Path) -> StagedVerifier:
 def fitted_sampler(
     fitted: StagedVerifier | None, model: SampledModel, kind: str
 ) -> SamplerSettings | None:
-    """Return how the answers were written that it was fitted to; None where it does not say.
+    """Return the sampler settings of the answers of a fit; None if unknown.
 
-    The preset's temperature is not given as if it were another: it may be that of sample 0 alone.
+    A temperature equal to the preset's is not passed on, because it may apply to sample 0 only.
     """
     known = _settings(fitted, "sampler")
     if known.get("length") is None:
@@ -72,9 +72,9 @@ def fitted_sampler(
 
 
 def other_settings(fitted: StagedVerifier | None, sampler: SamplerSettings) -> list[str]:
-    """Return in what answers are to be written otherwise than those it was fitted to.
+    """Return the names of sampler settings that differ from those of the fit.
 
-    Those were the first of each question; how further ones are drawn is not compared.
+    A fit uses sample 0 of each question, so settings of later samples are not compared.
     """
     known, ours = _settings(fitted, "sampler"), asdict(sampler)
     names = known.keys() & ours.keys() - {"resample_temperature"}
@@ -82,7 +82,7 @@ def other_settings(fitted: StagedVerifier | None, sampler: SamplerSettings) -> l
 
 
 def check_sampler(fitted: StagedVerifier | None, sampler: SamplerSettings) -> None:
-    """Raise if answers are to be written in another way than the verifier was fitted on."""
+    """Raise if the sampler differs from the one of the fit."""
     known, ours = (
         ScoreContext(kind="", sampler={name: own[name] for name in other_settings(fitted, sampler)})
         for own in (_settings(fitted, "sampler"), asdict(sampler))
@@ -96,7 +96,6 @@ def check_sampler(fitted: StagedVerifier | None, sampler: SamplerSettings) -> No
 
 
 def _settings(fitted: StagedVerifier | None, name: str) -> Mapping[str, Any]:
-    """Return settings that a verifier was fitted with; none where it does not say."""
     known = {} if fitted is None else fitted.provenance.settings.get(name) or {}
     if not isinstance(known, Mapping):
         raise _damaged(name, known)

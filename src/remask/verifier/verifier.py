@@ -1,12 +1,13 @@
-"""The verifier: how far to trust an answer, for as few forward passes as it needs.
+"""The verifier: a score of an answer from probes, with as few forward passes as needed.
 
-Without labels its score is the plain mean of a few values, `LABEL_FREE`: of probes, and of how
-probable the tokens were when they were written, where that is known. Where it is not, the score is
-another one, and says so: `AT_HAND`. A budget takes those that fit, in order of price. Fitted to
-answers with labels (`remask fit`) the score is a probability of being right, in stages: each answer
-is settled as soon as that is beyond the limits that validation chose. `Score.stage` says where that
-was, `Score.forwards` what it cost. Where labels were too few to fit, the score is the label-free
-mean again: it has no stage, and `Score.reason` says why.
+Without labels the score is the mean of the values `LABEL_FREE`: of probes and, if known, of the
+token probabilities during generation. Without the generation the score has its own name,
+`AT_HAND`. A budget limits the probes, in order of price.
+
+Fitted to labelled answers (`remask fit`) the score is the probability that the answer is right. An
+answer exits at the first stage whose probability is beyond the limits of the fit: `Score.stage`
+names the stage, `Score.forwards` is the cost. If there were too few labels to fit, the score is the
+label-free mean, it has no stage, and `Score.reason` says why.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +41,7 @@ from remask.verifier.origin import canvas_length
 
 @dataclass(kw_only=True)
 class Examination:
-    """One answer and what is known of it so far."""
+    """One answer and its features so far."""
 
     sample: Sample
     features: Features
@@ -48,7 +49,7 @@ class Examination:
     forwards: int = 0
 
     def take(self, readings: Mapping[str, Reading]) -> None:
-        """Take down what probes read, and what that cost."""
+        """Add the readings of probes and their cost."""
         self.readings |= readings
         self.features |= probe_features(readings)
         self.forwards += sum(reading.forwards for reading in readings.values())
@@ -68,19 +69,19 @@ class Examination:
 @checked
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verifier:
-    """Probes, and what was fitted to them, as a `Scorer`."""
+    """Label-free or fitted verifier as a `Scorer`."""
 
     denoiser: Denoiser
     extract: Callable[[str], str | None]
-    critical: Critical  # says of each response token whether it decides the answer
+    critical: Critical  # marks the response tokens that decide the answer
     fitted: StagedVerifier | None = None  # None: label-free
-    roundtrips: Consistency | None = None  # for a fitted one that looks at them
-    budget: int | None = None  # most forward passes per answer
+    roundtrips: Consistency | None = None  # required if the fit uses round trips
+    budget: int | None = None  # maximum forward passes per answer
     seed: Seed = 0
     name: str = VERIFIER
 
     def __post_init__(self) -> None:
-        """Refuse a budget that has no room for anything, and round trips that nobody makes."""
+        """Raise if the budget is below the first stage, or if round trips are missing."""
         if self.fitted is None:
             self._affordable()
             return
@@ -98,12 +99,12 @@ class Verifier:
 
     @property
     def threshold(self) -> float | None:
-        """The threshold that labels chose; None without them."""
+        """The threshold of the fit; None if label-free."""
         return None if self.fitted is None else self.fitted.threshold
 
     @property
     def length(self) -> int | None:
-        """The canvas of the answers that it was fitted to; None where it is label-free."""
+        """The canvas length of the answers of the fit; None if label-free."""
         return canvas_length(self.fitted)
 
     @skips_empty
@@ -134,14 +135,14 @@ class Verifier:
     def _label_free(
         self, case: Examination, mean: float, names: Sequence[str], reason: str = ""
     ) -> Score:
-        """Return the plain mean of these values as a score, and why it is no more than that."""
+        """Return the label-free score, the mean of the values with these names."""
         scorer = score_name(self.name, at_hand=GENERATION not in names)
         share = 1 / max(1, len(names))
         weights = {name: share if name in names else 0.0 for name in case.values} if names else {}
         return replace(self._score(case, mean), scorer=scorer, weights=weights, reason=reason)
 
     def _in_stages(self, cases: Sequence[Examination], fitted: StagedVerifier) -> list[Score]:
-        """Return the scores of fitted stages; who is settled leaves."""
+        """Run the fitted stages; decided answers leave the batch."""
         scores: dict[int, Score] = {}
         rows = [(len(case.sample.prompt), len(case.sample.canvas)) for case in cases]
         last = [self._num_stages(fitted, *row) - 1 for row in rows]
@@ -165,7 +166,7 @@ class Verifier:
         return [scores[i] for i in range(len(cases))]
 
     def _settled(self, case: Examination, value: float, stage: FittedStage) -> Score:
-        """Return what a stage says of an answer: a probability, where there were labels enough."""
+        """Return the score of an answer that is decided at this stage."""
         fit = stage.regression
         if not fit.reason:
             return self._score(case, value, stage.name)
@@ -173,7 +174,7 @@ class Verifier:
         return self._label_free(case, value, names, fit.reason)
 
     def _measure(self, cases: Sequence[Examination], names: Sequence[str]) -> None:
-        """Take down what these columns need and is not known yet."""
+        """Compute the features that these columns need."""
         known = cases[0].readings
         self._probe(cases, [name for name in probes_in(names) if name not in known])
         is_missing = needs_round_trips(names) and not needs_round_trips(cases[0].features)
@@ -185,7 +186,6 @@ class Verifier:
             case.forwards += score.forwards
 
     def _probe(self, cases: Sequence[Examination], names: Sequence[str]) -> None:
-        """Let probes read the answers."""
         if not names:
             return
         probes, samples = list(map(Probe.named, names)), [case.sample for case in cases]
@@ -194,15 +194,15 @@ class Verifier:
             case.take(by_name)
 
     def _num_stages(self, fitted: StagedVerifier, num_prompt: int, length: int) -> int:
-        """Return how many stages the budget has room for, whatever stands on such a canvas."""
+        """Return the number of stages within the budget for any answer on such a canvas."""
         if self.budget is None:
             return len(fitted.stages)
         return sum(most <= self.budget for most in self._most(fitted, num_prompt, length))
 
     def _most(self, fitted: StagedVerifier, num_prompt: int, length: int) -> Iterator[float]:
-        """Yield the most that an answer costs up to each stage.
+        """Yield the maximum cost of an answer up to each stage.
 
-        What it cost the answers that it was fitted to is a mean, and may be less.
+        The prices in the fit are means over its answers, and may be lower.
         """
         spent, made = 0.0, set[str]()
         for stage in fitted.stages:
@@ -217,7 +217,6 @@ class Verifier:
             yield spent
 
     def _no_room(self, fitted: StagedVerifier, num_prompt: int, length: int) -> str:
-        """Return the sentence that says that the first stage costs more than the budget."""
         least = next(self._most(fitted, num_prompt, length))
         return (
             f"a budget of {self.budget} forwards has no room for stage {fitted.stages[0].name}; "
@@ -225,7 +224,7 @@ class Verifier:
         )
 
     def _affordable(self) -> list[str]:
-        """Return the probes of the label-free verifier that the budget has room for."""
+        """Return the label-free probes within the budget."""
         probes = LABEL_FREE_PROBES
         if self.budget is None:
             return list(probes)
