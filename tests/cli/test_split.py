@@ -53,9 +53,7 @@ def test_collect_takes_both_splits_and_writes_the_same_bytes(
     assert b"validation" in files[0]
 
 
-@pytest.mark.parametrize(
-    "command", ["solve", "verify", "score", "collect", "study", "serve", "demo"]
-)
+@pytest.mark.parametrize("command", ["solve", "verify", "score", "collect", "serve", "demo"])
 def test_every_command_that_loads_a_model_has_the_flag(run: Run, command: str) -> None:
     assert "layers" in run(command, "--help").out
 

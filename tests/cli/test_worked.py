@@ -75,7 +75,7 @@ def test_collecting_records_the_examples_and_resumes_with_the_same_alone(
     assert "shots was 2, got 1" in said
     train = data / "train.jsonl"
     train.write_text(train.read_text().replace("So.", "Then."))
-    assert "with other worked examples" in fails(1, *words, "--problems", "3")
+    assert "examples of the data was" in fails(1, *words, "--problems", "3")
 
 
 def test_examples_that_cannot_be_had_end_in_a_sentence(

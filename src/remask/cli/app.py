@@ -44,7 +44,7 @@ COMMANDS = {  # by name, in the order of `remask --help`: the module, and the li
     "certify": ("records_commands", "Certify a threshold: few of what it accepts are wrong."),
     "calibrate": ("records_commands", "Fit a curve from scores to probabilities."),
     "report": ("records_commands", "Show records on one HTML page: tables, plots, answers."),
-    "study": ("studies", "Tell what records say: one study, with intervals and cost."),
+    "study": ("studies", "Run one study on collected records, with intervals and cost."),
     "align": ("align", "Train a model with the score as a reward."),
     "serve": ("serve", "Put a model behind HTTP, with a page to watch it."),
 }

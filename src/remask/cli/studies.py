@@ -43,7 +43,7 @@ def study(
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Tell what records say: one study, with intervals and cost.
+    """Run one study on collected records, with intervals and cost.
 
     Further seeds are found in folders seed-1, seed-2 and so on beside the records; scaling takes
     several folders, one for each model.
