@@ -1,8 +1,8 @@
-"""How much of a Python program survived its round trip: structure, then tokens.
+"""Metrics of a Python program and its reconstruction: syntax tree and tokens.
 
-The paper names both measures (its section on code generation) and defines neither; the definitions
-are ours. Higher is more to be trusted. A program may stand in a Markdown fence. Nothing is
-executed here, and no text makes a function raise.
+The paper names both metrics in its section on code generation without definitions; these are ours.
+Higher is better. A program may be inside a Markdown fence. Nothing is executed, and no text makes a
+function raise.
 """
 
 import ast
@@ -47,19 +47,19 @@ def token_substitution(a: str, b: str) -> float:
     tokens_a, tokens_b = _python_tokens(a), _python_tokens(b)
     if tokens_a is None or tokens_b is None:
         tokens_a, tokens_b = _WORD.findall(a), _WORD.findall(b)
-    from rapidfuzz.distance import Levenshtein  # who only rebuilds does without it
+    from rapidfuzz.distance import Levenshtein  # not needed to make round trips
 
     return float(Levenshtein.normalized_similarity(tokens_a, tokens_b))
 
 
 def source_of(text: str) -> str:
-    """Return the program in `text`: what the first Markdown fence holds, or all where none is."""
+    """Return the program in `text`: the first Markdown fence, or all of it without a fence."""
     start, end = fenced_span(text)
     return text[start:end]
 
 
 def _edges(source: str) -> Counter[tuple[str, str, str]] | None:
-    """Return the edges of the syntax tree; None where `source` does not parse."""
+    """Return the edges of the syntax tree; None if `source` does not parse."""
     tree = parsed(source)
     if tree is None:
         return None
@@ -67,7 +67,7 @@ def _edges(source: str) -> Counter[tuple[str, str, str]] | None:
 
 
 def _edges_below(parent: ast.AST) -> Iterator[tuple[str, str, str]]:
-    """Yield the edges to the children of a node; Load and Store only repeat where a name stands."""
+    """Yield the edges to the children of a node, except Load and Store contexts."""
     for field, value in ast.iter_fields(parent):
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, ast.expr_context):
@@ -75,7 +75,7 @@ def _edges_below(parent: ast.AST) -> Iterator[tuple[str, str, str]]:
 
 
 def _python_tokens(source: str) -> list[str] | None:
-    """Return the tokens that matter, layout by its name; None where `source` does not tokenize."""
+    """Return tokens, layout tokens by name; None if `source` does not tokenize."""
     try:
         return [
             tokenize.tok_name[token.type] if token.type in _LAYOUT else token.string

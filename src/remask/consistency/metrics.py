@@ -1,9 +1,8 @@
-"""What survived a round trip: one function per metric, and the tables that name them.
+"""Metrics of a round trip, and the tables that name them.
 
-Each function works on plain inputs and says which equation of the paper it is; `METRICS` reads
-those inputs out of `RoundTrips`. Higher is always more to be trusted. None means that the metric
-is absent (no number to retain, nothing masked): the composite then shares out its weight.
-Making the round trips, encoding sentences and averaging over trips are done elsewhere.
+Each function takes plain inputs and names its equation in the paper; `METRICS` reads the inputs
+from `RoundTrips`. Higher is better. None means that the metric is absent (no number to retain,
+nothing masked); the composite then distributes its weight over the others.
 
 Departure from the paper: number retention is absent instead of 0 if the original has no number (the
 paper adds epsilon to the denominator).
@@ -29,7 +28,7 @@ from remask.values import RoundTrips, weighted_mean
 
 
 def token_accuracy(original: Tensor, rebuilt: Tensor, masked: Tensor) -> float | None:
-    """Return s_tok: the share of the masked tokens that came back; None if none was masked.
+    """Return s_tok: the share of masked tokens that are reconstructed; None if none was masked.
 
     All three are (R,), over the response positions of the original.
     """
@@ -53,7 +52,7 @@ def number_retention(original: str, rebuilt: str) -> float | None:
 
 
 def answer_match(original: str | None, rebuilt: str | None) -> float:
-    """Return s_ans: 1 where both answers exist and are equivalent, else 0.
+    """Return s_ans: 1 if both answers exist and are equivalent, else 0.
 
     Answers come from an extractor whose equal strings mean equivalent answers.
     """
@@ -62,7 +61,7 @@ def answer_match(original: str | None, rebuilt: str | None) -> float:
 
 def character_similarity(a: str, b: str) -> float:
     """Return s_char: 1 - Levenshtein distance / length of the longer text; 1 if both are empty."""
-    from rapidfuzz.distance import Levenshtein  # who only rebuilds does without it
+    from rapidfuzz.distance import Levenshtein  # not needed to make round trips
 
     return float(Levenshtein.normalized_similarity(a, b))
 
@@ -108,11 +107,11 @@ def critical_divergence(logp: Tensor, critical: Tensor, f: str = "kl") -> float 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What metrics need beyond the round trips themselves."""
+    """Inputs of metrics besides the round trips."""
 
     extract: Callable[[str], str | None]  # the task's; equal strings mean equivalent answers
     pieces: tuple[str, ...] = ()  # the response tokens decoded one by one; for critical_divergence
-    similarities: tuple[float, ...] | None = None  # per trip, where a sentence encoder was asked
+    similarities: tuple[float, ...] | None = None  # per trip; None without a sentence encoder
     divergence: str = "kl"  # of critical_divergence
 
 
@@ -130,7 +129,7 @@ class Metric:
     name: str
     compute: Callable[[RoundTrips, Context], Sequence[float | None]]
     equation: str = ""  # where the paper defines it
-    needs_encoder: bool = False  # it looks at `Context.similarities`
+    needs_encoder: bool = False  # it reads `Context.similarities`
 
     @checked
     def of(self, trips: RoundTrips, context: Context) -> Values:
@@ -238,7 +237,7 @@ METRIC_SETS: Mapping[str, tuple[str, ...]] = {
 
 
 def find_metric(metric: str | Metric) -> Metric:
-    """Return the metric itself, that of the table, or what `module:name` stands for."""
+    """Return a metric by object, name or `module:name`."""
     if isinstance(metric, str) and metric in METRICS:
         return METRICS[metric]
     return resolve("metric", metric, METRICS, members=("name", "of", "needs_encoder"))
@@ -291,7 +290,7 @@ def check_weights(weights: Mapping[str, float], names: Sequence[str]) -> None:
 
 
 def composite(values: Mapping[str, float], weights: Mapping[str, float]) -> float | None:
-    """Return S_BMC, the weighted mean of the metrics that are present.
+    """Return S_BMC, the weighted mean of the present metrics.
 
     None if no present metric has a positive weight.
     """

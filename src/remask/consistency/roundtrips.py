@@ -1,20 +1,19 @@
-"""Bidirectional Manifold Consistency: mask an answer again, rebuild it, measure what survived.
+"""Bidirectional Manifold Consistency: mask most of an answer, reconstruct it and compare.
 
-    trips = round_trips(...)          N rebuilds of every answer
-    values = {metric: one per trip}   absent where a metric has nothing to say
-    score = sum of weight x mean over trips, weights renormalised over the metrics present
+    trips = round_trips(...)          N reconstructions of every answer
+    values = {metric: one per trip}   None if a metric has no value
+    score = sum of weight x mean over trips, weights renormalised over the present metrics
 
-The metric set is named, so a score never changes with what happens to be installed. The prompt is
-never masked. The EOS tail is masked like the rest, so that the length is not given away;
-`ConsistencySettings.tail` leaves it visible to study just that.
+The metric set is explicit, so a score does not depend on installed packages. The prompt is never
+masked. The EOS tail is masked too, so that the mask does not reveal the length;
+`ConsistencySettings.tail` can leave it visible.
 
-Answers and trips are flattened into one batch of rows; a row's masks and noise are keyed by
-(seed, item, sample number, trip), so its outcome does not depend on the rows beside it.
+Answers and trips are flattened into one batch of rows. The masks and noise of a row are keyed by
+(seed, item, sample number, trip) and do not depend on the other rows.
 
-A block-causal model is rebuilt block by block, from left to right, as it writes: what it sees on
-the left is what was rebuilt there. Its scores do not compare with those of models that see both
-ways. `RoundTrips.forwards` then counts, beside the steps, the passes that put what was rebuilt into
-the cache (see `sampling.blocks`).
+A block-causal model reconstructs block by block from left to right, as in generation, so each block
+sees the reconstruction of earlier blocks. Its scores are not comparable with those of bidirectional
+models. `RoundTrips.forwards` then includes the passes that fill the cache (`sampling.blocks`).
 """
 
 import math
@@ -57,7 +56,7 @@ from remask.values import (
     skips_empty,
 )
 
-VERSION = 1  # of the score; another one means that the same answer would score otherwise
+VERSION = 1  # of the score; raised if the score of an answer changes
 _FALLBACK, _RATIO = -1, -2  # counters no canvas offset uses
 NOTHING_MASKED = "no token of the answer was masked"
 
@@ -78,8 +77,8 @@ class Consistency:
     name: str = ROUNDTRIPS
 
     def __post_init__(self) -> None:
-        """Refuse unknown metrics and weights that do not belong to them."""
-        _ = self._measured  # raises where a metric is unknown
+        """Raise for unknown metrics and weights of other metrics."""
+        _ = self._measured  # raises if a metric is unknown
         if self.weights is not None:
             check_weights(self.weights, self.metrics)
 
@@ -90,7 +89,7 @@ class Consistency:
 
     @cached_property
     def _measured(self) -> tuple[Metric, ...]:
-        """The metrics of the composite, then those beside it."""
+        """The metrics of the composite, then the extra metrics."""
         weighted = chosen_metrics(self.metric_set, self.task_metrics)
         return (*weighted, *map(find_metric, self.extra_metrics))
 
@@ -100,14 +99,14 @@ class Consistency:
         return any(metric.needs_encoder for metric in self._measured)
 
     def warm(self) -> None:
-        """Load the sentence encoder where it will be needed: a missing one is told at once."""
+        """Load the sentence encoder if it is needed, so that a missing package raises early."""
         if self.encodes:
             sentence_encoder(self.denoiser.device.type)
 
     def price(self, num_prompt: int, length: int) -> int:
-        """Return the most forward passes that an answer on a canvas of `length` takes.
+        """Return the maximum number of forward passes for an answer on a canvas of `length`.
 
-        A block takes its steps and one pass that caches it, or the prompt before it.
+        A block takes its steps and one pass that caches it or the prompt.
         """
         model, size = self.denoiser, self.denoiser.block_size
         passes = steps_at_once(self.settings, size or length)
@@ -124,12 +123,12 @@ class Consistency:
 
     @checked
     def measure(self, trips: Sequence[RoundTrips]) -> list[Score]:
-        """Return the scores of round trips already made."""
+        """Return the scores of existing round trips."""
         similarities = self._similarities(trips)
         return [self._measure(t, s) for t, s in zip(trips, similarities, strict=True)]
 
     def _similarities(self, trips: Sequence[RoundTrips]) -> list[tuple[float, ...] | None]:
-        """Return the cosine of every rebuild with its original; each text is encoded once."""
+        """Return the cosine of every reconstruction with its original; texts are encoded once."""
         if not self.encodes:
             return [None] * len(trips)
         encoder = sentence_encoder(self.denoiser.device.type)
@@ -189,7 +188,7 @@ class Consistency:
 
 
 class TripInput(NamedTuple):
-    """One row of the flattened batch: an answer and the number of its trip."""
+    """One row of the flat batch: an answer and the number of its trip."""
 
     sample: Sample
     trip: int
@@ -197,7 +196,7 @@ class TripInput(NamedTuple):
 
 
 class TripOutput(NamedTuple):
-    """One row of the flattened batch, brought back to the CPU."""
+    """One row of the flat batch, on the CPU."""
 
     masked: Tensor  # (C,) bool
     rebuilt: Tensor  # (C,)
@@ -211,7 +210,7 @@ class TripOutput(NamedTuple):
 def round_trips(
     denoiser: Denoiser, samples: Sequence[Sample], settings: ConsistencySettings, *, seed: int = 0
 ) -> list[RoundTrips]:
-    """Return every sample's round trips."""
+    """Return the round trips of every sample."""
     for sample in samples:
         check_sample(denoiser, sample)
     jobs = [TripInput(sample, n, seed) for sample in samples for n in range(settings.trips)]
@@ -240,17 +239,14 @@ def linear_schedule(num_masked: Tensor, steps: int) -> Tensor:
 
 
 def steps_at_once(settings: ConsistencySettings, block_size: int | None) -> int:
-    """Return the steps in which a row, or a block of one, is rebuilt.
-
-    A block gets no more steps than it has positions: the others would reveal nothing.
-    """
+    """Return the denoising steps per row or block; at most one per position of a block."""
     return min(settings.rebuild_steps, block_size or settings.rebuild_steps)
 
 
 def mask_and_rebuild(
     denoiser: Denoiser, jobs: Sequence[TripInput], settings: ConsistencySettings
 ) -> list[TripOutput]:
-    """Mask and rebuild one batch of rows."""
+    """Mask and reconstruct one batch of rows."""
     samples = [job.sample for job in jobs]
     canvas, response = finished_rows(denoiser, samples)
     masked = _perturb(canvas, response, jobs, settings)
@@ -274,7 +270,7 @@ def _rebuild(
     watch: Tensor,
     truth: Tensor,
 ) -> Denoised:
-    """Fill what is masked: all at once, or block by block where the model sees no further."""
+    """Reconstruct masked tokens: the whole row, or block by block if the model is block-causal."""
     fill = partial(
         denoise, denoiser, schedule=linear_schedule,
         steps=steps_at_once(settings, denoiser.block_size),
@@ -291,13 +287,13 @@ def _rebuild(
             watch=view.of(watch), truth=view.of(truth),
         )  # fmt: skip
         view.put(blocks.tokens, done.tokens)
-        # Without its cache: when that grows, the old one must go.
+        # Without its cache, so that the old cache is freed when it grows.
         written.append((replace(view, cache=None), done))
     return _joined(blocks, written)
 
 
 def _joined(blocks: BlockIterator, written: Sequence[tuple[BlockView, Denoised]]) -> Denoised:
-    """Return the blocks of one rebuild as one; a position belongs to one of them."""
+    """Merge the blocks of one reconstruction."""
     watched = torch.stack([done.watched for _, done in written])  # (blocks, B)
     seen = torch.stack([done.confidence for _, done in written]) * watched
     probs, logp = (torch.full(blocks.tokens.shape, x, device=watched.device) for x in (1.0, 0.0))
@@ -368,7 +364,7 @@ def _to_cpu(
 
 
 def collect(denoiser: Denoiser, sample: Sample, trips: Sequence[TripOutput]) -> RoundTrips:
-    """Return the trips of one answer, in their order, as one value."""
+    """Collect the trips of one answer, in order."""
     masked = torch.stack([t.masked for t in trips])  # (N, C)
     rebuilt = torch.stack([t.rebuilt for t in trips])
     changed = rebuilt != torch.tensor(sample.canvas)
@@ -421,14 +417,14 @@ def stratified_masks(
 
 
 def uniform_ratio(keys: Tensor) -> Tensor:
-    """Return a ratio per row, (B,): Definition 1 draws the time uniformly."""
+    """Return a uniform ratio per row, (B,), as in Definition 1."""
     return rng.uniform(keys, _RATIO)
 
 
 def _never_empty(
     masked: Tensor, offsets: Tensor, response: Tensor, ratio: Tensor, keys: Tensor
 ) -> Tensor:
-    """Mask one response token, drawn at random, in rows where none was (not at ratio 0)."""
+    """Mask one random response token in rows without a masked one, unless the ratio is 0."""
     ranks = rng.uniform(rng.fold_in(keys, _FALLBACK)[:, None], offsets).masked_fill(~response, 2.0)
     place = torch.arange(masked.shape[1], device=masked.device)
     chosen = place == ranks.argmin(1, keepdim=True)  # (B, L)

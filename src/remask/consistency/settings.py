@@ -1,4 +1,4 @@
-"""How an answer is masked again and rebuilt: the settings, and no torch."""
+"""Settings of round trips. No torch."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
