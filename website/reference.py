@@ -37,7 +37,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {  # title of a page -> what it shows
         "collect.score_file",
     ),
     "Studies": ("report.studies", "report.studies.base", "analysis.figure", "report.table"),
-    "Rewards": ("align.reward", "align.combined", "align.lexicographic"),
+    "Rewards": ("align.rewards", "align.combined"),
     "Harnesses": ("harnesses", "harnesses.lm_eval", "harnesses.inspect_ai"),
     "Testing kits": ("testing",),  # which offers what its modules hold
 }  # fmt: skip
