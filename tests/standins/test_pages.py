@@ -18,7 +18,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,8 @@ from standin_checkpoints.cache import write_repository
 from remask.collect.settings import CollectSettings
 from remask.denoisers import load as loader
 from remask.denoisers.catalog import CHECKPOINTS
-from remask.sampling import settings
+from remask.records.manifest import FileState, read_manifest
+from remask.sampling import settings as sampling_settings
 from studies.checks import standins
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -302,6 +303,9 @@ def multiply(path: Path) -> None:
                 row["features"] |= dict.fromkeys(read, math.log(value))
             out.append(json.dumps(row) + "\n")
     path.write_text("".join(out))
+    manifest = read_manifest(path)  # as if all of these had been collected
+    settings = {**manifest.settings, "problems": manifest.settings["problems"] * 40}
+    replace(manifest, settings=settings, file=FileState.of(path, len(out))).write(path)
 
 
 @contextlib.contextmanager
@@ -389,9 +393,11 @@ def run_page(
 def cut_short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Cut what `make test-all` leaves whole: the canvases of tasks, written a token a step (MBPP's
     has 1,024), and the thousand resamples behind each interval of a study."""
-    whole = settings._whole_blocks
+    whole = sampling_settings._whole_blocks
     monkeypatch.setattr(
-        settings, "_whole_blocks", lambda length, block: whole(min(length, standins.CANVAS), block)
+        sampling_settings,
+        "_whole_blocks",
+        lambda length, block: whole(min(length, standins.CANVAS), block),
     )
     with few_draws(20):
         yield
