@@ -99,4 +99,4 @@ def test_a_format_that_does_not_run_here_leaves_the_others(run_script: Any) -> N
     assert packed["tflops"] * packed["seconds_per_answer"] == pytest.approx(
         full["tflops"] * full["seconds_per_answer"]
     )
-    assert "fp8 failed: SettingsError: weights 'fp8' needs a GPU" in report["said"]
+    assert "fp8 failed: SettingsError: weights 'fp8' requires a CUDA device" in report["said"]

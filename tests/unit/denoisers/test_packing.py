@@ -247,7 +247,7 @@ def test_the_fingerprint_tells_packed_weights_apart(tmp_path: Path) -> None:
 
 
 def test_a_model_from_outside_is_not_packed() -> None:
-    with pytest.raises(SettingsError, match="weights 'nf4' packs the networks of this package"):
+    with pytest.raises(SettingsError, match="weights 'nf4' requires a model of this package"):
         load("mine:make", weights="nf4")
 
 
