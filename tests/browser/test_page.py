@@ -348,7 +348,10 @@ def test_tokens_are_painted_by_log_p_where_a_probe_read_them(page: Any, stage: P
     assert {"stage critical tokens", "1 forward pass", "0.1 s, waiting included"} <= set(
         texts(page, "#verdict .facts dd")
     )
-    assert texts(page, "#metrics tbody th") == ["critical tokens", "all hidden, shown in 8 steps"]
+    assert texts(page, "#metrics tbody th") == [
+        "critical tokens",
+        "critical tokens by halves, 8 passes",
+    ]
     assert texts(page, "#metrics tbody td:nth-child(4)") == ["", ""], "what was fitted is not known"
     shown = "[...document.querySelectorAll('input[name=by]')].filter((e) => e.offsetParent)"
     assert page.run(f"{shown}.map((e) => e.value)") == ["logp", "confidence"]

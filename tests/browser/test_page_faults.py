@@ -83,7 +83,7 @@ def test_a_server_that_dies_in_the_middle_is_told_and_can_be_asked_again(
     click(page, "#go")
     page.wait("!document.getElementById('fault').hidden")
     assert "stopped in the middle of its answer" in text(page, "#fault-says")
-    assert texts(page, ".lane .badge") == ["not above", "cut off"]
+    assert texts(page, ".lane .badge") == ["doubt", "cut off"]
     assert text(page, "#answer-title") == "Candidate 1"
     assert not page.run("document.getElementById('go').disabled")
     stage.die_after = None
@@ -138,7 +138,7 @@ def test_an_error_in_a_stream_is_told(page: Any, stage: Playback) -> None:
     click(page, "#go")
     page.wait("!document.getElementById('fault').hidden")
     assert text(page, "#fault-says") == "The model gave no numbers."
-    assert texts(page, ".lane .badge")[0] == "not above"
+    assert texts(page, ".lane .badge")[0] == "doubt"
 
 
 def test_the_candidate_that_a_person_chose_stays_in_sight(page: Any, stage: Playback) -> None:

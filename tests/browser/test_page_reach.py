@@ -108,6 +108,7 @@ def test_the_embedded_model_verifies_and_solves_on_the_page(browser: Any, embedd
     assert "right" in texts(browser, "#verdict .facts dd")
     assert texts(browser, "#player-trip option")[1].startswith("trip 2: ")
     click(browser, "input[value=solve]")
+    put(browser, "input[name=threshold]", 0.5)  # none is known for two trips
     click(browser, "#go")
     browser.wait("!!document.querySelector('.lane.won')")
     assert text(browser, "#answer-title") == "Candidate 1"

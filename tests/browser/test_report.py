@@ -75,7 +75,8 @@ def few_resamples() -> Iterator[None]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("records")
     write_records(folder, problems=40, samples=3)
-    return write_page(folder, folder / "report.html", title="Apples <script>")
+    out = folder / "report.html"
+    return write_page(folder, out, title="Apples <script>", thresholds={"wordmath": 0.75})
 
 
 @pytest.fixture
@@ -376,7 +377,7 @@ def test_the_page_never_scrolls_sideways(page: Any, width: int) -> None:
 
 def test_ten_thousand_answers_can_be_filtered_and_searched(browser: Any, tmp_path: Path) -> None:
     write_records(tmp_path, problems=200, samples=50)
-    out = write_page(tmp_path, tmp_path / "report.html")
+    out = write_page(tmp_path, tmp_path / "report.html", thresholds={"wordmath": 0.75})
     assert out.stat().st_size < 10_000_000
     browser.open(out.as_uri())
     assert count(browser) == 10_000
