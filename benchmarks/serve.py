@@ -210,7 +210,7 @@ def resident_mb(pid: int) -> float:
 
 @dataclass
 class Overload:
-    """What became of the requests of one run, in seconds."""
+    """Response times in seconds of the requests of one run, by outcome."""
 
     limit: float  # of the server, for one request
     answered: list[float] = field(default_factory=list)

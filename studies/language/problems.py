@@ -1,8 +1,8 @@
 """The problems that the model is asked: three tests, and what is chosen and fitted on.
 
-The tests are the authors' files. They are validated with the rows that `studies.language.text`
-held out, in the authors' fields: GSM8K's own, MAWPS's own, and for SVAMP, which has a test alone,
-MAWPS's and the stories. No test row decides anything.
+The test problems come from the files of the benchmarks' authors. Validation uses rows that
+`studies.language.text` held out: GSM8K's own, MAWPS's own, and for SVAMP, which has only a test
+split, MAWPS's and the stories. No test row is used to choose a setting.
 """
 
 import json

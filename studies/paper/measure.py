@@ -8,7 +8,7 @@ The first call with a folder says where its records are from; that is kept in it
 that the next one needs no flags. Figures that need the model, like the contraction, are measured
 apart and read from extra.json in the folder. What a page quotes and what has a promised name goes
 into figures.json, some of it also into the copy that the demo shows; the report, results.html in
-the folder, has all of it. The same records make the same files.
+the folder, has all of it. The output is deterministic: equal records give equal files.
 """
 
 import argparse

@@ -161,11 +161,11 @@ def score_file(
     progress: Callable[[int, int], None] = lambda done, forwards: None,
     engine: Engine | None = None,
 ) -> ScoreSummary:
-    """Score the rows that are left, write the output file and return the counts.
+    """Score the remaining rows, write the output file and return the counts.
 
     A chunk has `batch` rows, or fewer if their tokens fill a pass or a minute. `progress` is called
-    with the number of finished rows and the forward passes of this run. The engine, this process by
-    default, changes no result.
+    with the number of finished rows and the forward passes of this run. The `engine`
+    (default: this process) does not affect the results.
     """
     job = divided(denoiser, job, batch)
     texts, engine = job.texts, engine or Local(denoiser)

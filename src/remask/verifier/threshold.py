@@ -124,9 +124,9 @@ def is_paper(scorer: str, threshold: float) -> bool:
 
 
 def text_source(is_own: bool, scorer: str, *, is_fitted: bool) -> Source:
-    """Return the source of an answer that is given as text, so without its generation.
+    """Return the source of an answer that is given as text.
 
-    Without the generation the label-free verifier scores an answer of the model as any other.
+    A text has no record of its generation, so the label-free verifier treats it as external.
     """
     return "model" if is_own and (scorer != VERIFIER or is_fitted) else "external"
 
